@@ -1,0 +1,47 @@
+# Everything is set up from a clean clone: Python 3.11+, make and git are enough.
+#   make run    the convergence thread, replayed     make lab    the notebooks
+#   make test   lint, types and tests                make bench  how fast the model is
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: run test lab bench clean
+.DELETE_ON_ERROR:
+
+run: $(VENV)/.core
+	$(BIN)/numalab replay convergence --seeds 12 -o runs
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto --dist loadscope
+
+lab: $(VENV)/.lab
+	$(BIN)/jupyter lab notebooks/
+
+bench: $(VENV)/.core
+	$(BIN)/python tests/bench/bench.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp per set of packages: a second call does nothing until pyproject.toml changes.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and "numalab needs Python 3.11 or newer, but $(PYTHON) is %d.%d: call make PYTHON=python3.12, say" % v)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet -e .
+	@touch $@
+
+$(VENV)/.lab: pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet -e '.[lab]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet -e '.[dev,lab]'
+	@touch $@ $(VENV)/.core $(VENV)/.lab

@@ -1,0 +1,181 @@
+"""The load balancer and what it asks of NUMA (docs/model.md 8).
+
+It sees node loads with an error: that, and not NUMA balancing, ends the stuck states of old kernels, so the
+error is a parameter (``balancer_sigma``). Evaluations are rare and worked off one at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numalab.layout import Bools, Ints
+from numalab.model import draws, moves, runqueue, topology
+from numalab.model.state import State
+
+BUSY_FACTOR = 32
+CACHE_NICE_TRIES = 2
+LOAD = 1024
+MILLION = 1_000_000
+
+
+def balance(state: State) -> None:
+    """Balance between nodes whose time has come, then within uneven nodes."""
+    end = (state.step_index + 1) * state.dt
+    due = state.balance_ns <= end[:, None]
+    due[:, state.fix.cpus_of_node == 0] = False
+    for r, n in zip(*np.nonzero(due), strict=True):
+        _between_nodes(state, int(r), int(n), int(end[r]))
+    if state.maybe_uneven.any():
+        _within_nodes(state)
+
+
+def _between_nodes(state: State, r: int, n: int, end: int) -> None:
+    """Let node n pull at most one task from the node that looks busiest."""
+    one, fix = state.layout, state.fix
+    nr = state.nr[r]
+    idle = bool((nr[one.cpu_node == n] == 0).any())
+    state.balance_ns[r, n] = end + int(interval_ns(state, np.array(r), np.array(idle)))
+
+    nr_node = np.bincount(one.cpu_node, weights=nr, minlength=one.nodes).astype(np.int64)
+    idle_node = np.bincount(one.cpu_node, weights=nr == 0, minlength=one.nodes).astype(np.int64)
+    seen = _seen_load(state, r, n, nr_node)
+    crowded = np.bincount(one.cpu_node, weights=nr >= 2, minlength=one.nodes) > 0
+    crowded[n] = False
+    if not crowded.any():
+        return
+    busiest = int(np.where(crowded, seen, -1).argmax())
+    if idle:
+        full = nr_node[busiest] > fix.cpus_of_node[busiest] or idle_node[n] > idle_node[busiest] + 1
+        needed = seen[busiest] > seen[n] and full
+    else:
+        needed = 100 * seen[busiest] > state.par.domain_pct[r] * seen[n]
+    if not needed or _imbalance_allowed(state, n, busiest, nr_node, idle_node):
+        return
+    average = seen[fix.nodes_with_cpus].sum() // len(fix.nodes_with_cpus)
+    excess = min(seen[busiest] - average, average - seen[n])
+    if LOAD * LOAD // fix.capacity[busiest] > 2 * excess:
+        return
+    _pull(state, r, n, busiest, idle)
+
+
+def interval_ns(state: State, r: Ints, idle: Bools) -> Ints:
+    """Return the time between balancing attempts of nodes, short while they have an idle CPU."""
+    usual = state.layout.cpus * MILLION
+    newidle = state.par.newidle_ms[r] * MILLION
+    return np.where(idle, np.where(newidle > 0, newidle, usual), usual * BUSY_FACTOR)
+
+
+def _seen_load(state: State, r: int, n: int, nr_node: Ints) -> Ints:
+    """Return the load per capacity of every node as the balancer of node n sees it."""
+    nodes = state.layout.nodes
+    u = draws.draw_keyed(state.key[draws.BALANCE][r], n * nodes + np.arange(nodes), state.step_index[r])
+    error = np.maximum(0, MILLION + state.par.balancer_sigma[r] * draws.normal(u))
+    return np.asarray(nr_node * LOAD * LOAD // np.maximum(1, state.fix.capacity) * error // MILLION)
+
+
+def _imbalance_allowed(state: State, n: int, busiest: int, nr_node: Ints, idle_node: Ints) -> bool:
+    """Say whether the imbalance is small enough to be left alone (``balancer_allows_imbalance``)."""
+    cpus = state.fix.cpus_of_node
+    if not state.kernel.balancer_allows_imbalance or nr_node[n] >= cpus[n] or nr_node[busiest] > cpus[busiest]:
+        return False
+    gap = max(0, int(idle_node[n] - idle_node[busiest]))
+    if nr_node[n] + 1 <= state.fix.imbalance_nr[n] and gap <= 2:
+        gap = 0
+    return gap // 2 == 0
+
+
+def _pull(state: State, r: int, n: int, busiest: int, idle: bool) -> None:
+    """Move the first task that may go from the fullest suitable queue of a node to the emptiest CPU of n."""
+    one = state.layout
+    queue = _busiest_queue(state, r, n, busiest)
+    if queue < 0:
+        state.balance_failed[r, n] += 1
+        return
+    tasks = np.flatnonzero(state.runnable[r] & (state.cpu[r] == queue))
+    u = draws.draw_keyed(state.key[draws.PICK][r], one.nodes + n, state.step_index[r])[0]
+    start = int(u % np.uint64(len(tasks)))
+    home = one.cpu_node == n
+    for t in np.roll(tasks, -start):
+        allowed = np.flatnonzero(home & one.affinity[state.affinity_phase[r], t])
+        if t == state.cur[r, queue] or not allowed.size:
+            continue
+        if _is_hot(state, r, int(t), queue, busiest, n, idle) and state.balance_failed[r, n] <= CACHE_NICE_TRIES:
+            continue
+        target = int(allowed[state.nr[r, allowed].argmin()])
+        state.events.append((int(state.number[r]), int(state.step_index[r]), moves.BALANCE, int(t), queue, target, -1, 0))
+        runqueue.place(state, r, int(t), target)
+        moves.changed_node(state, r, int(t), busiest, n)
+        runqueue.requeue(state, r)
+        state.balance_failed[r, n] = 0
+        return
+    state.balance_failed[r, n] += 1
+
+
+def _busiest_queue(state: State, r: int, n: int, node: int) -> int:
+    """Return the CPU with most tasks whose class is not above the node's; -1 if there is none.
+
+    Classes keep queues of well-placed tasks out as long as others have tasks that are not.
+    """
+    one = state.layout
+    cpus = np.flatnonzero(one.cpu_node == node)
+    tasks = np.flatnonzero(state.runnable[r])
+    on = state.cpu[r, tasks]
+    known = np.bincount(on, weights=state.preferred[r, tasks] != -1, minlength=one.cpus).astype(np.int64)
+    home = np.bincount(on, weights=state.preferred[r, tasks] == node, minlength=one.cpus).astype(np.int64)
+
+    def class_(nr: Ints, known: Ints, home: Ints) -> Ints:
+        return np.where(nr > known, 0, np.where(nr > home, 1, 2))
+
+    nr = state.nr[r, cpus]
+    of_node = class_(nr.sum(), known[cpus].sum(), home[cpus].sum())
+    fits = (nr >= 2) & (class_(nr, known[cpus], home[cpus]) <= of_node)
+    if not fits.any():
+        return -1
+    u = draws.draw_keyed(state.key[draws.PICK][r], n, state.step_index[r])[0]
+    start = int(u % np.uint64(len(cpus)))
+    most = np.roll(np.where(fits, nr, -1), -start)
+    return int(cpus[(int(most.argmax()) + start) % len(cpus)])
+
+
+def _is_hot(state: State, r: int, t: int, queue: int, source: int, target: int, idle: bool) -> bool:
+    """Say whether NUMA asks the balancer to leave a task where it is (``can_migrate_rule``)."""
+    rule, preferred = state.kernel.can_migrate_rule, int(state.preferred[r, t])
+    if rule == "favour_higher" or preferred < 0 or state.total[r, t] <= 0:
+        return False
+    if preferred == source:
+        on_queue = state.runnable[r] & (state.cpu[r] == queue)
+        return bool(state.nr[r, queue] > (on_queue & (state.preferred[r] == source)).sum())
+    if preferred == target or idle:
+        return False
+    g = int(state.group[r, t])
+    if rule == "preferred_count":
+        faults = state.gmem[r, g] if g >= 0 else state.mem[r, t]
+        return bool(faults[target].sum() < faults[source].sum())
+    level = 0
+    if state.fix.class_ == topology.BACKPLANE:
+        level = int(np.searchsorted(state.fix.levels, state.layout.distance[source, target]))
+    weight = state.group_weight[r, g, level] if g >= 0 else state.task_weight[r, t, level]
+    return bool(weight[target] < weight[source])
+
+
+def _within_nodes(state: State) -> None:
+    """Even out the queues of a node by one task a step; a run with even nodes is left alone until something moves."""
+    one, fix = state.layout, state.fix
+    rows = np.flatnonzero(state.maybe_uneven)
+    nr = state.nr[rows]
+    most = np.maximum.reduceat(nr, fix.first_cpu, axis=1)
+    least = np.minimum.reduceat(nr, fix.first_cpu, axis=1)
+    uneven = most - least >= 2
+    if fix.always_runnable:
+        state.maybe_uneven[rows] = uneven.any(axis=1)
+    for i, j in zip(*np.nonzero(uneven), strict=True):
+        r, n = int(rows[i]), int(fix.nodes_with_cpus[j])
+        cpus = np.flatnonzero(one.cpu_node == n)
+        high, low = int(cpus[state.nr[r, cpus].argmax()]), int(cpus[state.nr[r, cpus].argmin()])
+        tasks = np.flatnonzero(state.runnable[r] & (state.cpu[r] == high))
+        movable = [
+            t for t in tasks if t != state.cur[r, high] and one.affinity[state.affinity_phase[r], t, low]
+        ]
+        if movable:
+            runqueue.place(state, r, int(movable[0]), low)
+            runqueue.requeue(state, r)

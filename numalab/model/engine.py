@@ -1,0 +1,149 @@
+"""The loop: one step after another, each run of the batch on its own clock (docs/model.md 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numalab.kernel import Kernel
+from numalab.layout import Ints, Layout
+from numalab.model import balance, cost, fault, groups, moves, placement, runqueue, scan, skip, touch, weights
+from numalab.model.period import now_ms
+from numalab.model.state import FAIL, State
+
+
+class Engine:
+    """A batch of runs of one machine, workload and kernel.
+
+    Parameters
+    ----------
+    layout : Layout
+    kernel : Kernel
+    seeds : array_like of int, (R,)
+    params : mapping, optional
+        Parameters and numeric switches that differ from their defaults; numbers or (R,) arrays.
+    """
+
+    def __init__(
+        self, layout: Layout, kernel: Kernel, seeds: Any, params: Mapping[str, Any] | None = None
+    ) -> None:
+        self.state = State(layout, kernel, np.atleast_1d(np.asarray(seeds, np.int64)), params)
+        runqueue.start_and_bind(self.state)
+        _first_touch(self.state)
+
+    def step(self) -> None:
+        """Advance every run by one step."""
+        state = self.state
+        runqueue.start_and_bind(state)
+        runqueue.pick_running(state)
+        index, useful = runqueue.spend_time(state)
+        scan.run_due_scans(state, index)
+        live = touch.live_accesses(state, index, useful)
+        faults = fault.take(state, touch.touch(state, live))
+        if faults is not None:
+            _task_side(state, faults)
+            cost.charge(state, faults, live)
+        balance.balance(state)
+        state.step_index += 1
+
+    def skip(self, until: Ints) -> None:
+        """Skip idle steps of each run, up to a step index per run (R,)."""
+        skip.skip_idle(self.state, until)
+
+
+def _first_touch(state: State) -> None:
+    """Put every block where it is first touched; a full node passes it on to the nearest with room."""
+    one, fix = state.layout, state.fix
+    k = one.region_block_pages[fix.block_region]
+    wanted = np.where(
+        one.block_node >= 0, one.block_node, state.node_of_task[:, np.maximum(0, -1 - one.block_node)]
+    )
+    free = np.repeat((one.node_pages - one.node_reserved)[None], state.runs, axis=0)
+    for r in range(state.runs):
+        need = np.bincount(wanted[r], weights=k, minlength=one.nodes).astype(np.int64)
+        if (need > free[r]).any():
+            _spill(one, free[r].copy(), wanted[r], k)
+            need = np.bincount(wanted[r], weights=k, minlength=one.nodes).astype(np.int64)
+        free[r] -= need
+        flat = fix.block_region * one.nodes + wanted[r]
+        pages = np.bincount(flat, weights=k, minlength=one.regions * one.nodes).astype(np.int64)
+        state.region_node_pages[r] = pages.reshape(one.regions, one.nodes)
+    state.node[:] = wanted
+    state.free[:] = free
+
+
+def _spill(layout: Layout, free: Ints, wanted: NDArray[Any], k: Ints) -> None:
+    by_distance = [np.lexsort((np.arange(layout.nodes), row)) for row in layout.distance]
+    for b in range(layout.blocks):
+        for n in by_distance[int(wanted[b])]:
+            if free[n] >= k[b]:
+                wanted[b] = n
+                free[n] -= k[b]
+                break
+        else:
+            raise ValueError(
+                f"memory block {b} of {layout.blocks} fits on no node: the workload needs more memory than the machine has"
+            )
+
+
+def _task_side(state: State, faults: fault.Faults) -> None:
+    """Carry the step's faults to the tasks: groups, placement, buffers, attempts to move (docs/model.md 4.7)."""
+    one = state.layout
+    groups_before = state.group.copy() if (~faults.private & faults.accounted).any() else None
+    private, rate_local = groups.join(state, faults)
+    if groups_before is not None:
+        _refresh_changed_groups(state, groups_before)
+
+    task = np.unique((faults.r * one.tasks + faults.t)[faults.accounted])
+    r, t = task // one.tasks, task % one.tasks
+    retry = now_ms(state)[r] > state.retry_ms[r, t]
+    place = placement.due(state, r, t)
+    wants = np.zeros(len(r), np.bool_)
+    if place.any():
+        wants[place] = placement.place(state, r[place], t[place])
+    _buffer(state, faults, private, rate_local)
+    tries = retry if state.kernel.placement_at == "retry" else retry | wants
+    if tries.any():
+        moves.attempt(state, r[tries], t[tries])
+    if state.par.migrate_deferred.any():
+        _settle_deferral(state)
+
+
+def _refresh_changed_groups(state: State, before: Ints) -> None:
+    r, t = np.nonzero(state.group != before)
+    if r.size:
+        old, new = before[r, t], state.group[r, t]
+        rows, groups_ = np.concatenate([r[old >= 0], r]), np.concatenate([old[old >= 0], new])
+        weights.refresh_groups(state, rows, groups_)
+
+
+def _buffer(state: State, faults: fault.Faults, private: NDArray[np.bool_], local: NDArray[np.bool_]) -> None:
+    """Add the step's faults to the buffers and to what the scan rate counts."""
+    use = np.flatnonzero(faults.accounted)
+    r, t, k = faults.r[use], faults.t[use], faults.k[use]
+    kind = private[use].astype(np.int64)
+    _add(state.membuf, (r, t, faults.memory[use], kind), k)
+    _add(state.cpubuf, (r, t, faults.here[use], kind), k)
+    _add(state.locality, (r, t, local[use].astype(np.int64)), k)
+    moved = faults.migrated[use]
+    _add(state.pages_migrated, (r[moved], t[moved]), k[moved])
+    if state.kernel.fail_slows:
+        failed = faults.failed[use]
+        _add(state.locality, (r[failed], t[failed], np.full(int(failed.sum()), FAIL)), k[failed])
+
+
+def _add(array: Ints, at: tuple[Ints, ...], amount: Ints) -> None:
+    flat = np.ravel_multi_index(at, array.shape)
+    np.add.at(array.ravel(), flat, amount)
+
+
+def _settle_deferral(state: State) -> None:
+    state.deferred[:] = np.maximum(0, state.deferred - state.deferred_used)
+    state.deferred[state.deferred_set] = np.broadcast_to(state.par.migrate_deferred[:, None], state.deferred.shape)[
+        state.deferred_set
+    ]
+    state.deferred_used[:] = 0
+    state.deferred_set[:] = False

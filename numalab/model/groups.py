@@ -1,0 +1,158 @@
+"""NUMA groups: tasks that fault on each other's pages are placed together (docs/model.md 4.7)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numalab.layout import Bools, Ints
+from numalab.model import draws
+from numalab.model.fault import Faults
+from numalab.model.state import State
+
+
+def join(state: State, faults: Faults) -> tuple[Bools, Bools]:
+    """Let the step's faults create and join groups, in order, and classify each fault.
+
+    A group changes seldom, so all faults are judged by the groups as they are; of those that change a group
+    the first of each run is carried out, and the faults after it are judged again.
+
+    Returns
+    -------
+    private : (K,) the fault counts as private
+    local : (K,) the fault counts as local for the scan rate
+    """
+    private, local = faults.private.copy(), faults.local.copy()
+    left = np.flatnonzero(~faults.private & faults.accounted)
+    while left.size:
+        changes, refused = _judge(state, faults, left)
+        private[left] = refused
+        counts_local = ~refused & ~faults.local[left]
+        local[left] = faults.local[left] | (counts_local & _between_active(state, faults, left))
+        changing = np.flatnonzero(changes)
+        if not changing.size:
+            break
+        _, first = np.unique(faults.r[left[changing]], return_index=True)
+        again = np.zeros(len(left), np.bool_)
+        for i in changing[first]:
+            fault = left[i]
+            private[fault] = _carry_out(state, faults, int(fault))
+            one = np.array([fault])
+            if not private[fault] and not faults.local[fault]:
+                local[fault] = _between_active(state, faults, one)[0]
+            else:
+                local[fault] = faults.local[fault]
+            again |= (faults.r[left] == faults.r[fault]) & (left > fault)
+        left = left[again]
+    return private, local
+
+
+def _judge(state: State, faults: Faults, rows: Ints) -> tuple[Bools, Bools]:
+    """Say for each fault whether it changes a group, and whether it asked for a join and was refused."""
+    may = ~faults.no_group[rows]
+    mine = state.group[faults.r[rows], faults.t[rows]]
+    reached, joins = _wants_join(state, faults, rows, mine)
+    return may & ((mine < 0) | joins), may & (mine >= 0) & reached & ~joins
+
+
+def _wants_join(state: State, faults: Faults, rows: Ints, mine: Ints) -> tuple[Bools, Bools]:
+    """Compare with the group of the task now running where the page was last used.
+
+    Returns
+    -------
+    reached : (K,) there is such a task with another group that is not smaller (ties by address)
+    joins : (K,) and they share an address space or the mapping is shared
+    """
+    r, t = faults.r[rows], faults.t[rows]
+    other = state.cur[r, np.maximum(0, faults.other_cpu[rows])]
+    there = (faults.other_cpu[rows] >= 0) & (other >= 0) & (other != t)
+    other = np.maximum(0, other)
+    there &= state.fix.task_pid8[other] == faults.other_pid[rows]
+    its = state.group[r, other]
+    there &= (its >= 0) & (its != mine)
+    sel = np.flatnonzero(there)
+    if sel.size:
+        my_size, its_size = state.gtasks[r[sel], mine[sel]], state.gtasks[r[sel], its[sel]]
+        tie = my_size == its_size
+        there[sel] = (my_size < its_size) | (tie & (address(state, r[sel], mine[sel]) <= address(state, r[sel], its[sel])))
+    process = state.layout.task_process
+    return there, there & ((process[other] == process[t]) | faults.shared[rows])
+
+
+def address(state: State, r: Ints, g: Ints) -> Ints:
+    """Return the stand-in for a group's address, which breaks ties of size."""
+    return (draws.draw_keyed(state.key[draws.GROUP][r], g, 0) >> np.uint64(1)).astype(np.int64)
+
+
+def _carry_out(state: State, faults: Faults, fault: int) -> bool:
+    """Create and join as one fault asks; True if it asked for a join and was refused."""
+    r, t = int(faults.r[fault]), int(faults.t[fault])
+    if state.group[r, t] < 0:
+        _create(state, r, t, int(faults.here[fault]))
+    row = np.array([fault])
+    mine = int(state.group[r, t])
+    reached, joins = _wants_join(state, faults, row, np.array([mine]))
+    if joins[0]:
+        other = int(state.cur[r, faults.other_cpu[fault]])
+        _move_stats(state, r, t, mine, int(state.group[r, other]))
+    return bool(reached[0] and not joins[0])
+
+
+def _create(state: State, r: int, t: int, here: int) -> None:
+    state.group[r, t] = t
+    state.gtasks[r, t] = 1
+    state.gmem[r, t], state.gcpu[r, t] = state.mem[r, t], state.cpuf[r, t]
+    state.gtotal[r, t] = state.total[r, t]
+    state.gactive[r, t] = False
+    state.gactive[r, t, here] = True
+    state.gmax[r, t], state.gcount[r, t] = 0, 1
+
+
+def _move_stats(state: State, r: int, t: int, old: int, new: int) -> None:
+    for group, sign in ((old, -1), (new, 1)):
+        state.gmem[r, group] += sign * state.mem[r, t]
+        state.gcpu[r, group] += sign * state.cpuf[r, t]
+        state.gtotal[r, group] += sign * state.total[r, t]
+        state.gtasks[r, group] += sign
+    state.group[r, t] = new
+    if state.gtasks[r, old] == 0:
+        for array in (state.gmem, state.gcpu, state.gtotal, state.gmax, state.gcount):
+            array[r, old] = 0
+        state.gactive[r, old] = False
+
+
+def _between_active(state: State, faults: Faults, rows: Ints) -> Bools:
+    """Say whether a fault happened between two nodes its task's group is active on."""
+    rule = state.kernel.shared_group_local
+    r, g = faults.r[rows], state.group[faults.r[rows], faults.t[rows]]
+    if rule == "off":
+        return np.zeros(len(rows), np.bool_)
+    both = active(state, r, g, faults.here[rows]) & active(state, r, g, faults.memory[rows])
+    if rule == "several_active":
+        both &= state.gcount[r, g] > 1
+    return both & (g >= 0)
+
+
+def active(state: State, r: Ints, g: Ints, node: Ints) -> Bools:
+    """Say whether groups are active on nodes (of a group -1 the answer means nothing)."""
+    if state.kernel.active_nodes == "count":
+        return 3 * state.gcpu[r, g, node].sum(axis=-1) > state.gmax[r, g]
+    return state.gactive[r, g, node]
+
+
+def update_active_nodes(state: State, r: Ints, g: Ints) -> None:
+    """Recount the nodes that distinct groups (r, g) run on, by the CPU part of their faults."""
+    rule = state.kernel.active_nodes
+    if rule == "none" or not r.size:
+        return
+    faults = state.gcpu[r, g].sum(axis=2)
+    most = faults.max(axis=1)
+    if rule == "count":
+        state.gmax[r, g] = most
+        state.gcount[r, g] = (3 * faults > most[:, None]).sum(axis=1)
+        return
+    was = state.gactive[r, g]
+    now = np.where(was, faults >= (3 * most // 16)[:, None], faults > (6 * most // 16)[:, None])
+    state.gactive[r, g] = now
+    state.gcount[r, g] = now.sum(axis=1)
+
+

@@ -1,0 +1,47 @@
+"""Numbers of a run that are not kernel switches: time base, costs, load balancer.
+
+Every one may vary along the run axis. The source or the fit of each stands beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One number: default, unit, meaning, and where the default comes from."""
+
+    default: int
+    unit: str
+    what: str
+    source: str
+
+
+PARAMETERS: dict[str, Parameter] = {
+    # time base
+    "step_us": Parameter(1000, "us", "length of a step (the same for all runs of a batch)", "choice"),
+    "tick_us": Parameter(4000, "us", "scheduler tick", "CONFIG_HZ=250"),
+    "slice_us": Parameter(12000, "us", "time a task runs before the next of its CPU's queue", "CFS: 24 ms latency, 2 tasks"),
+    "wake_us": Parameter(10000, "us", "a task with demand below 1000 decides anew to run or sleep this often", "choice"),
+    # costs
+    "pte_scan_ns": Parameter(5, "ns/page", "looking at a page in a scan", "order of a cached load"),
+    "pte_update_ns": Parameter(60, "ns/page", "marking a PTE, its share of the TLB flush included", "mmtests: 7 cycles x8"),
+    "hint_fault_ns": Parameter(1200, "ns", "taking a hint fault", "mmtests AutoNUMA cost: 5000 cycles at ~4 GHz"),
+    "wp_fault_ns": Parameter(700, "ns", "a write-protect fault that reuses the page", "minor fault without allocation"),
+    "migrate_ns": Parameter(1500, "ns", "isolating and remapping a page, without copy and unmapping", "choice"),
+    "copy_page_ns": Parameter(600, "ns/page", "copying 4 KiB between nodes", "about 7 GB/s"),
+    "unmap_ns": Parameter(300, "ns/mapping", "reverse map walk and IPI for one mapping of a migrating page", "choice"),
+    "remote_cost": Parameter(500, "of 1000", "extra time of an access per 10 units of SLIT distance", "choice"),
+    # load balancer
+    "balancer_sigma": Parameter(100, "of 1000", "relative error with which the balancer sees a node's load", "fitted"),
+    "fork_spread": Parameter(30, "of 1000", "relative error with which fork sees a node's load", "fitted"),
+    "newidle_ms": Parameter(0, "ms", "a node with an idle CPU balances this often; 0: every CPUs x 1 ms", "kernel default"),
+    "domain_pct": Parameter(125, "percent", "load ratio above which the balancer acts", "NUMA domains before 5.10"),
+    # bad luck
+    "mmap_busy": Parameter(0, "of 1000", "chance that the scanner finds mmap_lock taken", "choice"),
+    "mmap_wait_ns": Parameter(100_000, "ns", "waiting for mmap_lock, where the kernel waits", "choice"),
+    "isolate_fail": Parameter(0, "of 1000", "chance that a page cannot be isolated", "choice"),
+}
+
+DEFAULTS: dict[str, int] = {name: parameter.default for name, parameter in PARAMETERS.items()}

@@ -1,0 +1,109 @@
+"""The scan period: its bounds, its start and its adaptation (docs/model.md 4.3 and 6)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numalab.layout import Ints
+from numalab.model.state import FAIL, LOCAL, PRIVATE, REMOTE, SHARED, State
+
+PERIOD_SLOTS = 10
+PAGES_PER_MB = 256
+
+
+def bounds(state: State, r: Ints, t: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the shortest, the starting and the longest scan period of tasks.
+
+    Parameters
+    ----------
+    r, t : (K,) run and task
+
+    Returns
+    -------
+    shortest, start, longest : (K,) ms per scan window
+    """
+    par = state.par
+    size = par.scan_size_mb[r]
+    window = size * PAGES_PER_MB
+    windows = np.maximum(1, -(-state.fix.rss[state.layout.task_process[t]] // window))
+    fastest = par.max_scan_window_mbps[r] // np.maximum(1, size)
+    floor = np.where(fastest > 1, 1000 // np.maximum(1, fastest), 1000)
+    shortest = np.maximum(floor, par.scan_period_min_ms[r] // windows)
+    slowest = par.scan_period_max_ms[r] // windows
+    if not state.kernel.group_scaled_period:
+        return shortest, shortest, np.maximum(shortest, slowest)
+    g = state.group[r, t]
+    grouped = g >= 0
+    sums = state.gmem[r, g].sum(axis=1)
+    shared, private = sums[:, SHARED], sums[:, PRIVATE]
+    members = state.gtasks[r, g]
+
+    def scaled(period: Ints) -> Ints:
+        return np.where(grouped, period * members * (shared + 1) // (private + shared + 1), period)
+
+    return (
+        shortest,
+        np.maximum(shortest, scaled(shortest)),
+        np.maximum(shortest, np.maximum(slowest, scaled(slowest))),
+    )
+
+
+def adapt(state: State, r: Ints, t: Ints, kinds: Ints) -> None:
+    """Adapt the scan period of tasks that were just placed.
+
+    Nothing faulted, or a migration failed (``fail_slows``): the period doubles, the process's next scan is put
+    off by it, and the locality counts are kept, so one failure goes on doubling. Else the share of local faults
+    (and of private ones) against ``numa_period_threshold`` decides, in tenths.
+
+    Parameters
+    ----------
+    r, t : (K,) run and task
+    kinds : (K, 2) faults since the last placement, shared and private
+    """
+    shortest, _, longest = bounds(state, r, t)
+    period = state.period_ms[r, t]
+    counts = state.locality[r, t]
+    local, remote = counts[:, LOCAL], counts[:, REMOTE]
+    idle = local + remote == 0
+    if state.kernel.fail_slows:
+        idle |= counts[:, FAIL] != 0
+    step = -(-period // PERIOD_SLOTS)
+    threshold = state.par.numa_period_threshold[r]
+    local_tenths = 10 * local // np.maximum(1, local + remote)
+    if state.kernel.period_rule == "local":
+        diff = _by_local_share(state, local_tenths, kinds, threshold, step)
+    else:
+        diff = _private_first(local_tenths, kinds, threshold, step)
+    state.period_ms[r, t] = np.where(
+        idle, np.minimum(longest, 2 * period), np.clip(period + diff, shortest, longest)
+    )
+    busy = ~idle
+    state.locality[r[busy], t[busy]] = 0
+    # several tasks of a process may put off its next scan in one step: the last one in task order stays
+    state.next_scan_ms[r[idle], state.layout.task_process[t[idle]]] = (
+        now_ms(state)[r[idle]] + state.period_ms[r[idle], t[idle]]
+    )
+
+
+def _by_local_share(state: State, local_tenths: Ints, kinds: Ints, threshold: Ints, step: Ints) -> Ints:
+    """Slow down by the local share; speed up by what it lacks, scaled by the private share (before 4.14)."""
+    private = kinds[:, PRIVATE]
+    both = kinds.sum(axis=1) + (1 if state.kernel.private_ratio_plus_one else 0)
+    ratio = np.where(both > 0, -(-10 * private // np.maximum(1, both)), 0)
+    slower = np.maximum(1, local_tenths - threshold) * step
+    faster = -((threshold - local_tenths) * step * ratio // PERIOD_SLOTS)
+    return np.where(local_tenths >= threshold, slower, faster)
+
+
+def _private_first(local_tenths: Ints, kinds: Ints, threshold: Ints, step: Ints) -> Ints:
+    """Slow down by the private share, then by the local share; else speed up by what the better lacks (4.14)."""
+    private_tenths = 10 * kinds[:, PRIVATE] // np.maximum(1, kinds.sum(axis=1))
+    best = np.where(private_tenths >= threshold, private_tenths, local_tenths)
+    slower = np.maximum(1, best - threshold) * step
+    faster = -(threshold - np.maximum(local_tenths, private_tenths)) * step
+    return np.where(best >= threshold, slower, faster)
+
+
+def now_ms(state: State) -> Ints:
+    """Return the kernel's clock at the end of the step: (R,) ms."""
+    return (state.step_index + 1) * state.dt // 1_000_000

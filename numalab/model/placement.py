@@ -1,0 +1,131 @@
+"""Placement: fold the fault buffers into decaying averages, choose the preferred node (docs/model.md 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numalab.layout import Bools, Ints
+from numalab.model import groups, period, topology, weights
+from numalab.model.state import State
+
+
+def due(state: State, r: Ints, t: Ints) -> Bools:
+    """Say which faulting tasks (K,) see a new scan sequence and are allowed to place now."""
+    new = state.seq_seen[r, t] != state.seq[r, state.layout.task_process[t]]
+    if state.kernel.placement_at == "retry":
+        new &= period.now_ms(state)[r] > state.retry_ms[r, t]
+    return np.asarray(new)
+
+
+def place(state: State, r: Ints, t: Ints) -> Bools:
+    """Place tasks: decay, active nodes, preferred node, scan period.
+
+    Parameters
+    ----------
+    r, t : (K,) run and task, ascending
+
+    Returns
+    -------
+    (K,) bool
+        Which tasks placement itself wants moved.
+    """
+    kinds = _decay(state, r, t)
+    g = state.group[r, t]
+    if (g >= 0).any():
+        pairs = np.unique(r[g >= 0] * state.layout.tasks + g[g >= 0])
+        groups.update_active_nodes(state, pairs // state.layout.tasks, pairs % state.layout.tasks)
+    choice = choose_preferred(state, r, t)
+    changed = (choice >= 0) & (choice != state.preferred[r, t])
+    state.preferred[r[changed], t[changed]] = choice[changed]
+    period.adapt(state, r, t, kinds)
+    if state.kernel.migrate_at_placement == "on_change":
+        return changed
+    if state.kernel.migrate_at_placement == "not_there":
+        return np.asarray((choice >= 0) & (state.node_of_task[r, t] != state.preferred[r, t]))
+    return np.zeros(len(r), np.bool_)
+
+
+def _decay(state: State, r: Ints, t: Ints) -> Ints:
+    """Halve the fault averages and add the buffers; the CPU part is weighted with the task's run time.
+
+    Returns
+    -------
+    kinds : (K, 2) faults since the last placement, shared and private
+    """
+    end = (state.step_index[r] + 1) * state.dt
+    state.seq_seen[r, t] = state.seq[r, state.layout.task_process[t]]
+    seen = state.locality[r, t, :2].sum(axis=1)
+    ran = state.run_ns[r, t] - state.placed_run_ns[r, t]
+    share = (ran << 16) // (end - state.placed_wall_ns[r, t] + 1)
+    state.placed_run_ns[r, t], state.placed_wall_ns[r, t] = state.run_ns[r, t], end
+
+    buffered = state.membuf[r, t]
+    change = buffered - state.mem[r, t] // 2
+    state.mem[r, t] += change
+    state.membuf[r, t] = 0
+    cpu_change = np.zeros_like(change)
+    if state.kernel.cpu_faults:
+        weighted = share[:, None, None] * state.cpubuf[r, t] // (seen + 1)[:, None, None]
+        cpu_change = weighted - state.cpuf[r, t] // 2
+        state.cpuf[r, t] += cpu_change
+    state.cpubuf[r, t] = 0
+    summed = change.sum(axis=(1, 2))
+    state.total[r, t] += summed
+
+    weights.refresh_tasks(state, r, t)
+
+    g = state.group[r, t]
+    in_group = g >= 0
+    r, g = r[in_group], g[in_group]
+    np.add.at(state.gmem, (r, g), change[in_group])
+    np.add.at(state.gcpu, (r, g), cpu_change[in_group])
+    np.add.at(state.gtotal, (r, g), summed[in_group])
+    weights.refresh_groups(state, r, g)
+    return np.asarray(buffered.sum(axis=1))
+
+
+def choose_preferred(state: State, r: Ints, t: Ints) -> Ints:
+    """Choose the preferred node of tasks: most faults of the task, or by ``preferred_rule`` of its group.
+
+    Returns
+    -------
+    (K,) node, -1 without faults
+    """
+    faults = state.mem[r, t].sum(axis=2)
+    choice = _most(faults)
+    g = state.group[r, t]
+    grouped = np.flatnonzero(g >= 0)
+    if grouped.size:
+        of_group = state.gmem[r[grouped], g[grouped]].sum(axis=2)
+        choice[grouped] = _choose_for_group(
+            state, faults[grouped], state.total[r[grouped], t[grouped]], of_group,
+            state.gtotal[r[grouped], g[grouped]], choice[grouped],
+        )  # fmt: skip
+    return np.where(choice >= 0, state.fix.nearest_with_cpus[np.maximum(0, choice)], -1)
+
+
+def _choose_for_group(
+    state: State, faults: Ints, total: Ints, of_group: Ints, group_total: Ints, own: Ints
+) -> Ints:
+    """Apply ``preferred_rule`` to grouped tasks (thread S1, patch 1; topology since 3.19)."""
+    rule = state.kernel.preferred_rule
+    best = _most(of_group)
+    if rule == "weight_sum":
+        weight = _permille(faults, total) + _permille(of_group, group_total)
+        return np.where((best >= 0) & (best != own), _most(weight), own)
+    if rule == "group_max" or state.fix.class_ == topology.DIRECT:
+        return best
+    distance = state.layout.distance
+    if state.fix.class_ == topology.MESH:
+        score = topology.scores(of_group, distance, state.fix.class_, state.kernel)[:, 0]
+        return _most(_permille(score, group_total))
+    return np.array([topology.densest_cluster_node(row, distance) for row in of_group], np.int64)
+
+
+def _most(amount: Ints) -> Ints:
+    """Return the first node with the highest amount, -1 where all are 0: (K, N) to (K,)."""
+    return np.where(amount.max(axis=1) > 0, amount.argmax(axis=1), -1)
+
+
+def _permille(part: Ints, whole: Ints) -> Ints:
+    return np.where(whole[:, None] > 0, 1000 * part // np.maximum(1, whole)[:, None], 0)

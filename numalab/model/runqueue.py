@@ -1,0 +1,170 @@
+"""Who runs where: start, affinity, run queues, and the time of a step (docs/model.md 3, 4.1, 4.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numalab.layout import Bools, Ints
+from numalab.model import draws
+from numalab.model.state import State
+
+
+def start_and_bind(state: State) -> None:
+    """Place tasks whose time has come and carry out affinity phases that began."""
+    one = state.layout
+    now = state.step_index * state.dt
+    due = (state.cpu < 0) & (one.task_start_ns[None] <= now[:, None])
+    for r in np.flatnonzero(due.any(axis=1)):
+        for t in np.flatnonzero(due[r]):
+            _fork(state, int(r), int(t))
+        state.queue_changed[r] = True
+    phase = np.searchsorted(one.affinity_ns, now, side="right") - 1
+    for r in np.flatnonzero(phase != state.affinity_phase):
+        state.affinity_phase[r] = phase[r]
+        _obey_affinity(state, int(r))
+        state.queue_changed[r] = True
+
+
+def _fork(state: State, r: int, t: int) -> None:
+    """Put a new task on the node that looks least loaded to fork, there on the emptiest CPU."""
+    one, fix = state.layout, state.fix
+    allowed = one.affinity[_phase_now(state, r), t]
+    started = state.cpu[r] >= 0
+    nr = np.bincount(state.cpu[r][started], minlength=one.cpus)
+    nr_node = np.bincount(one.cpu_node, weights=nr, minlength=one.nodes).astype(np.int64)
+    noise = draws.normal(draws.draw_keyed(state.key[draws.FORK][r], t * one.nodes + np.arange(one.nodes), 0))
+    seen = np.maximum(1, 1_000_000 + int(state.par.fork_spread[r]) * noise)
+    score = (nr_node + 1) * 1_000_000 // np.maximum(1, fix.cpus_of_node) * seen
+    possible = np.bincount(one.cpu_node[allowed], minlength=one.nodes) > 0
+    node = int(np.argmin(np.where(possible, score, np.iinfo(np.int64).max)))
+    nr_core = np.bincount(one.cpu_core, weights=nr).astype(np.int64)[one.cpu_core]
+    candidates = np.flatnonzero(allowed & (one.cpu_node == node))
+    cpu = candidates[np.lexsort((candidates, nr_core[candidates], nr[candidates]))[0]]
+    state.cpu[r, t], state.node_of_task[r, t] = cpu, node
+
+
+def _obey_affinity(state: State, r: int) -> None:
+    one = state.layout
+    mask = one.affinity[state.affinity_phase[r]]
+    for t in np.flatnonzero(state.cpu[r] >= 0):
+        if not mask[t, state.cpu[r, t]]:
+            nr = np.bincount(state.cpu[r][state.cpu[r] >= 0], minlength=one.cpus)
+            candidates = np.flatnonzero(mask[t])
+            cpu = candidates[np.argmin(nr[candidates])]
+            state.cpu[r, t], state.node_of_task[r, t] = cpu, one.cpu_node[cpu]
+
+
+def _phase_now(state: State, r: int) -> int:
+    now = int(state.step_index[r]) * state.dt
+    return int(np.searchsorted(state.layout.affinity_ns, now, side="right")) - 1
+
+
+def allowed_now(state: State) -> tuple[Bools, Ints]:
+    """Return the affinity masks (F, T, C) and the phase of each run (R,) that holds now."""
+    return state.layout.affinity, state.affinity_phase
+
+
+def pick_running(state: State) -> None:
+    """Choose the running task of every CPU: the queue's entry whose turn this time slice is."""
+    fix = state.fix
+    now = state.step_index * state.dt
+    slot = now // (state.par.slice_us * 1000)
+    if fix.always_runnable:
+        stale = np.flatnonzero(state.queue_changed | (slot != state.slot))
+    else:
+        stale = np.arange(state.runs)
+    if not stale.size:
+        return
+    requeue = stale if not fix.always_runnable else stale[state.queue_changed[stale]]
+    if requeue.size:
+        state.runnable[requeue] = _wants_to_run(state, requeue)
+        build_queues(state, requeue)
+        state.maybe_uneven[requeue] = True
+    state.queue_changed[stale] = False
+    state.slot[stale] = slot[stale]
+    pick_rows(state, stale)
+
+
+def _wants_to_run(state: State, rows: NDArray[np.intp]) -> Bools:
+    one = state.layout
+    started = state.cpu[rows] >= 0
+    if state.fix.always_runnable:
+        return started
+    slot = state.step_index[rows] * state.dt // (state.par.wake_us[rows] * 1000)
+    u = draws.draw_keyed(state.key[draws.WAKE][rows][:, None], np.arange(one.tasks)[None], slot[:, None])
+    return started & ((one.task_demand[None] == 1000) | (draws.permille(u) < one.task_demand[None]))
+
+
+def build_queues(state: State, rows: NDArray[np.intp]) -> None:
+    """Recount the run queues of some runs: each task's place on its CPU, and ``nr`` per CPU."""
+    one = state.layout
+    size = len(rows)
+    cpu = np.where(state.runnable[rows], state.cpu[rows], one.cpus)
+    flat = (cpu + (np.arange(size) * (one.cpus + 1))[:, None]).ravel()
+    order = np.argsort(flat, kind="stable")
+    nr = np.bincount(flat, minlength=size * (one.cpus + 1))
+    first = np.cumsum(nr) - nr
+    rank = np.empty(flat.size, np.int64)
+    rank[order] = np.arange(flat.size) - first[flat[order]]
+    state.rank[rows] = rank.reshape(size, one.tasks)
+    state.nr[rows] = nr.reshape(size, one.cpus + 1)[:, : one.cpus]
+
+
+def pick_rows(state: State, rows: NDArray[np.intp]) -> None:
+    """Set ``running`` and ``cur`` of some runs from their queues and the time slice."""
+    turn = (state.slot[rows][:, None] + state.slice_phase[rows]) % np.maximum(1, state.nr[rows])
+    cpu = state.cpu[rows]
+    running = state.runnable[rows] & (state.rank[rows] == np.take_along_axis(turn, np.maximum(cpu, 0), axis=1))
+    state.running[rows] = running
+    cur = np.full((len(rows), state.layout.cpus), -1, np.int64)
+    row, task = np.nonzero(running)
+    cur[row, cpu[row, task]] = task
+    state.cur[rows] = cur
+
+
+def place(state: State, r: int, t: int, cpu: int) -> None:
+    """Put a task on another CPU; queues are stale until :func:`requeue`."""
+    state.cpu[r, t] = cpu
+    state.node_of_task[r, t] = state.layout.cpu_node[cpu]
+
+
+def requeue(state: State, r: int) -> None:
+    """Bring the queues of one run up to date within the step; its next step starts from new queues too."""
+    rows = np.array([r])
+    build_queues(state, rows)
+    cpus = state.layout.cpus
+    turn = (state.slot[r] + state.slice_phase[r]) % np.maximum(1, state.nr[r])
+    tasks = np.flatnonzero(state.runnable[r])
+    on = state.cpu[r, tasks]
+    front = state.rank[r, tasks] == turn[on]
+    cur = np.full(cpus, -1, np.int64)
+    cur[on[front]] = tasks[front]
+    state.cur[r] = cur
+    state.queue_changed[r] = True
+    state.maybe_uneven[r] = True
+
+
+def spend_time(state: State) -> tuple[Ints, Ints]:
+    """Let the running tasks run for a step: waiting first, then owed system time, the rest is useful.
+
+    Returns
+    -------
+    index : (K,) flat indices (run * T + task) of the running tasks, ascending
+    useful : (K,) useful time of each, ns
+    """
+    index = np.flatnonzero(state.running)
+    wait, debt = state.wait_ns.ravel(), state.debt_ns.ravel()
+    owed_wait = wait[index]
+    ran: Ints | int = state.dt
+    if owed_wait.any():
+        waited = np.minimum(owed_wait, state.dt)
+        wait[index] = owed_wait - waited
+        state.waited_ns.ravel()[index] += waited
+        ran = state.dt - waited
+    state.run_ns.ravel()[index] += ran
+    owed = debt[index]
+    useful = np.maximum(0, ran - owed)
+    state.sys_ns.ravel()[index] += np.clip(owed, 0, ran)
+    debt[index] = np.maximum(0, owed - ran)
+    return index, useful

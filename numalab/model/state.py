@@ -1,0 +1,256 @@
+"""Everything that changes while a batch runs: arrays with the run axis first (docs/model.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numalab.kernel import Kernel, table
+from numalab.layout import BASE, HUGE, RANDOM, Bools, Ints, Layout
+from numalab.model import draws, topology
+from numalab.model.params import DEFAULTS
+
+COUNTERS = (
+    "numa_pte_updates",
+    "numa_huge_pte_updates",
+    "numa_hint_faults",
+    "numa_hint_faults_local",
+    "numa_pages_migrated",
+    "pgmigrate_success",
+    "pgmigrate_fail",
+    "migrate_refused",
+    "minor_faults",
+)
+
+#: Indices of the last axis of the fault arrays and of ``locality``.
+SHARED, PRIVATE = 0, 1
+REMOTE, LOCAL, FAIL = 0, 1, 2
+
+
+class Fixed:
+    """What follows from the layout and the kernel and never changes; shared by all runs of a batch."""
+
+    def __init__(self, layout: Layout, kernel: Kernel) -> None:
+        one = layout
+        self.cpus_of_node = np.bincount(one.cpu_node, minlength=one.nodes)
+        self.nodes_with_cpus = np.flatnonzero(self.cpus_of_node)
+        self.capacity = node_capacity(one, kernel)
+        self.class_ = topology.classify(one.distance, kernel)
+        self.levels = topology.levels(one.distance, self.class_)
+        self.task_capacity = _task_capacity(self.capacity, self.cpus_of_node, kernel)
+        self.imbalance_nr = _imbalance_nr(one, self.cpus_of_node, kernel)
+        # CPUs come node by node
+        self.first_cpu = np.searchsorted(one.cpu_node, self.nodes_with_cpus)
+        self.node_rank = np.searchsorted(self.nodes_with_cpus, np.arange(one.nodes))
+        self.node_cpus = np.full((one.nodes, int(self.cpus_of_node.max())), -1, np.int64)
+        for n in self.nodes_with_cpus:
+            self.node_cpus[n, : self.cpus_of_node[n]] = np.flatnonzero(one.cpu_node == n)
+        self.nearest_with_cpus = _nearest_with_cpus(one.distance, self.cpus_of_node)
+        self.region_pages = one.region_blocks * one.region_block_pages
+        self.mapcount = np.bincount(one.vma_region, minlength=one.regions)
+        self.block_region = np.repeat(np.arange(one.regions), one.region_blocks)
+        self.vma_blocks = one.region_blocks[one.vma_region]
+        self.vma_block_pages = one.region_block_pages[one.vma_region]
+        self.vma_kind = one.region_kind[one.vma_region]
+        self.vma_end = one.vma_start + one.vma_pages
+        self.vma_block_offset = one.region_first[one.vma_region] - one.vma_pte
+        self.vma_unit = np.where(self.vma_kind == BASE, one.vma_pages, self.vma_blocks)
+        self.vma_fault_count = np.where(self.vma_kind == BASE, self.vma_block_pages, 1)
+        self.pte_vma = np.repeat(np.arange(one.vmas), self.vma_blocks)
+        self.rss = np.bincount(one.vma_process, weights=one.vma_pages, minlength=one.processes).astype(np.int64)
+        self.process_tasks = np.bincount(one.task_process, minlength=one.processes)
+        self.process_first_task = np.searchsorted(one.task_process, np.arange(one.processes))
+        self.process_vmas = [np.flatnonzero(one.vma_process == m) for m in range(one.processes)]
+        self.task_pid8 = one.task_pid & 255
+        self.task_pid_bit = _pid_bit(one.task_pid)
+        self.access_vma_random = np.zeros(one.vmas, np.bool_)
+        self.access_vma_random[one.access_vma[one.access_order == RANDOM]] = True
+        self.has_sequential = bool((one.access_order != RANDOM).any())
+        self.task_accesses = np.bincount(one.access_task, minlength=one.tasks)
+        self.task_first_access = np.searchsorted(one.access_task, np.arange(one.tasks))
+        self.always_runnable = bool((one.task_demand == 1000).all())
+        self.huge = self.vma_kind == HUGE
+
+
+class State:
+    """A batch of runs in flight.
+
+    Attributes carry the names of docs/model.md; the first axis is the run. ``par`` holds the parameters and
+    the kernel's numeric switches as ``(R,)`` arrays, ``kernel`` the other switches, ``fix`` what is derived.
+    """
+
+    def __init__(self, layout: Layout, kernel: Kernel, seeds: Ints, params: Mapping[str, Any] | None = None) -> None:
+        self.layout, self.kernel = layout, kernel
+        self.fix = Fixed(layout, kernel)
+        self.seed = np.asarray(seeds, np.int64)
+        runs = len(self.seed)
+        self.number = np.arange(runs)
+        self.par = _parameters(kernel, params or {}, runs)
+        self.dt = int(self.par.step_us[0]) * 1000
+        one, tasks, nodes = layout, layout.tasks, layout.nodes
+
+        def zeros(*shape: int) -> Ints:
+            return np.zeros((runs, *shape), np.int64)
+
+        def full(value: int, *shape: int) -> Ints:
+            return np.full((runs, *shape), value, np.int64)
+
+        self.step_index = zeros()
+        self.key = {stream: draws.stream_key(self.seed, stream) for stream in range(1, 12)}
+        # tasks
+        self.cpu, self.node_of_task = full(-1, tasks), full(-1, tasks)
+        self.run_ns, self.debt_ns, self.wait_ns = zeros(tasks), zeros(tasks), zeros(tasks)
+        self.sys_ns, self.waited_ns, self.work = zeros(tasks), zeros(tasks), zeros(tasks)
+        self.stamp_ns = zeros(tasks)
+        self.period_ms = np.repeat(self.par.scan_delay_ms[:, None], tasks, axis=1)
+        self.preferred, self.retry_ms = full(-1, tasks), zeros(tasks)
+        self.seq_seen, self.group, self.deferred = zeros(tasks), full(-1, tasks), zeros(tasks)
+        self.mem, self.cpuf = zeros(tasks, nodes, 2), zeros(tasks, nodes, 2)
+        self.membuf, self.cpubuf = zeros(tasks, nodes, 2), zeros(tasks, nodes, 2)
+        self.total, self.locality = zeros(tasks), zeros(tasks, 3)
+        self.placed_run_ns = zeros(tasks)
+        self.placed_wall_ns = np.repeat(one.task_start_ns[None], runs, axis=0)
+        self.pages_migrated = zeros(tasks)
+        if kernel.thread_stagger:
+            first = np.zeros(tasks, np.bool_)
+            first[self.fix.process_first_task] = True
+            self.stamp_ns[:] = np.where(first, 0, 2 * 1000 * self.par.tick_us[:, None])
+        self.deferred_used, self.deferred_set = zeros(tasks), np.zeros((runs, tasks), np.bool_)
+        self.task_weight = zeros(tasks, len(self.fix.levels), nodes)
+        # groups, named by the task that created them
+        self.group_weight = zeros(tasks, len(self.fix.levels), nodes)
+        self.gmem, self.gcpu = zeros(tasks, nodes, 2), zeros(tasks, nodes, 2)
+        self.gtotal, self.gtasks, self.gmax, self.gcount = zeros(tasks), zeros(tasks), zeros(tasks), zeros(tasks)
+        self.gactive = np.zeros((runs, tasks, nodes), np.bool_)
+        # accesses
+        self.access_rate = np.repeat(one.access_rate[None], runs, axis=0)
+        self.pos = np.repeat(one.access_start[None], runs, axis=0)
+        self.carry_ns = zeros(len(one.access_task))
+        # processes and VMAs
+        self.offset, self.next_scan_ms, self.seq = zeros(one.processes), zeros(one.processes), zeros(one.processes)
+        start_ms = one.task_start_ns[self.fix.process_first_task] // 1_000_000
+        if kernel.fork_resets_parent_scan:
+            forked = (self.fix.process_tasks > 1) | (one.processes > 1)
+            self.next_scan_ms[:] = np.where(forked, start_ms + self.par.scan_delay_ms[:, None], 0)
+        self.pending, self.intensity = zeros(one.vmas), zeros(one.vmas)
+        self.vma_next_ms = start_ms[one.vma_process] + self.par.scan_delay_ms[:, None]
+        self.vma_reset_ms = self.vma_next_ms + 4 * self.par.scan_delay_ms[:, None]
+        self.pids0 = np.zeros((runs, one.vmas), np.uint64)
+        self.pids1 = np.zeros((runs, one.vmas), np.uint64)
+        self.prev_seq = full(-1, one.vmas)
+        # PTE blocks; trapped ones of randomly touched VMAs wait in a queue sorted by threshold
+        self.trapped = np.zeros((runs, one.pte_blocks), np.bool_)
+        self.pte_write = np.repeat(one.vma_pte_write[self.fix.pte_vma][None], runs, axis=0)
+        self.pte_dirty = self.pte_write.copy()
+        self.queue = np.zeros((runs, one.pte_blocks), np.int32)
+        self.queue_threshold = np.zeros((runs, one.pte_blocks), np.int64)
+        self.queue_head, self.queue_len = zeros(one.vmas), zeros(one.vmas)
+        # memory blocks and nodes
+        self.node = np.full((runs, one.blocks), -1, np.int16)
+        self.last_cpu = np.full((runs, one.blocks), -1, np.int32)
+        self.last_pid = np.full((runs, one.blocks), -1, np.int16)
+        self.free, self.rate_end_ms, self.rate_count = zeros(nodes), zeros(nodes), zeros(nodes)
+        self.region_node_pages = zeros(one.regions, nodes)
+        interval = np.uint64(one.cpus * 32_000_000)
+        self.balance_ns = (
+            draws.draw_keyed(self.key[draws.BALANCE][:, None], np.arange(nodes)[None], 2**32) % interval
+        ).astype(np.int64)
+        self.balance_failed = zeros(nodes)
+        self.counters = {name: zeros() for name in COUNTERS}
+        # the run queues of the step: derived, kept while nothing changes
+        phase = draws.draw_keyed(self.key[draws.PHASE][:, None], np.arange(one.cpus)[None], 0)
+        self.slice_phase = (phase & np.uint64(65535)).astype(np.int64)
+        tick_steps = np.maximum(1, self.par.tick_us // self.par.step_us)
+        self.tick_phase = ((phase >> np.uint64(32)).astype(np.int64)) % tick_steps[:, None]
+        self.tick_steps = tick_steps
+        self.affinity_phase = full(-1)
+        self.nr = zeros(one.cpus)
+        self.rank = zeros(tasks)
+        self.runnable = np.zeros((runs, tasks), np.bool_)
+        self.running = np.zeros((runs, tasks), np.bool_)
+        self.cur = full(-1, one.cpus)
+        self.queue_changed = np.ones(runs, np.bool_)
+        self.maybe_uneven = np.ones(runs, np.bool_)
+        self.slot = full(-1)
+        self.numa_moved_to = np.zeros((runs, one.cpus), np.bool_)
+        #: (run number, step, kind, task, source CPU, target CPU, partner, gain)
+        self.events: list[tuple[int, ...]] = []
+
+    @property
+    def runs(self) -> int:
+        """Number of runs in flight."""
+        return len(self.seed)
+
+    def keep(self, rows: NDArray[np.intp]) -> None:
+        """Drop all runs but these."""
+        runs = self.runs
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and value.shape[:1] == (runs,):
+                setattr(self, name, value[rows])
+        self.counters = {name: value[rows] for name, value in self.counters.items()}
+        self.key = {stream: value[rows] for stream, value in self.key.items()}
+        self.par = SimpleNamespace(**{name: value[rows] for name, value in vars(self.par).items()})
+
+    def thresholds(self, run: int) -> Ints:
+        """Return the touch threshold of every trapped PTE block of a run, 0 elsewhere: (Q,)."""
+        result = np.zeros(self.layout.pte_blocks, np.int64)
+        for v in range(self.layout.vmas):
+            first = int(self.layout.vma_pte[v])
+            waiting = slice(first + int(self.queue_head[run, v]), first + int(self.queue_len[run, v]))
+            result[self.queue[run, waiting]] = self.queue_threshold[run, waiting]
+        return np.where(self.trapped[run], result, 0)
+
+
+def node_capacity(layout: Layout, kernel: Kernel) -> Ints:
+    """Return the CPU capacity of each node, 1024 per full CPU: (N,) (docs/model.md 7.1)."""
+    discount = kernel.smt_capacity_discount and layout.smt > 1
+    per_cpu = 1178 // layout.smt if discount else 1024
+    return np.bincount(layout.cpu_node, minlength=layout.nodes).astype(np.int64) * per_cpu
+
+
+def _task_capacity(capacity: Ints, cpus: Ints, kernel: Kernel) -> Ints:
+    """Return how many tasks each node holds (docs/model.md 7.1)."""
+    rounded = (capacity + 512) // 1024
+    if kernel.task_capacity == "capacity":
+        return np.asarray(rounded)
+    threads = -(-1024 * cpus // np.maximum(1, capacity))
+    return np.asarray(np.minimum(cpus // np.maximum(1, threads), rounded))
+
+
+def _imbalance_nr(layout: Layout, cpus: Ints, kernel: Kernel) -> Ints:
+    """Return up to how many tasks a node may be filled regardless of balance (docs/model.md 7.2)."""
+    if kernel.imb_numa_nr == "two":
+        return np.full(layout.nodes, 2, np.int64)
+    eighth = np.maximum(1, cpus // 8)
+    if kernel.imb_numa_nr == "eighth":
+        return np.asarray(eighth)
+    return np.where(layout.node_llcs > 1, layout.node_llcs, eighth)
+
+
+def _nearest_with_cpus(distance: Ints, cpus: Ints) -> Ints:
+    reachable = np.where(cpus[None, :] > 0, distance, np.iinfo(np.int64).max)
+    nearest = np.argmin(reachable, axis=1)
+    return np.where(cpus > 0, np.arange(len(cpus)), nearest)
+
+
+def _pid_bit(pid: Ints) -> NDArray[np.uint64]:
+    hashed = (pid.astype(np.uint64) * np.uint64(0x61C88647)) & np.uint64(0xFFFFFFFF)
+    return np.uint64(1) << (hashed >> np.uint64(26))
+
+
+def _parameters(kernel: Kernel, given: Mapping[str, Any], runs: int) -> SimpleNamespace:
+    numbers = {name: kernel.switches[name] for name, switch in table().switches.items() if switch.kind == "number"}
+    values = {**DEFAULTS, **numbers, **given}
+    unknown = set(values) - set(DEFAULTS) - set(numbers)
+    if unknown:
+        raise ValueError(f"unknown parameter {min(unknown)!r}; known: {', '.join([*DEFAULTS, *numbers])}")
+    return SimpleNamespace(
+        **{name: np.broadcast_to(np.asarray(value, np.int64), (runs,)).copy() for name, value in values.items()}
+    )
+
+
+__all__ = ["COUNTERS", "FAIL", "LOCAL", "PRIVATE", "REMOTE", "SHARED", "Bools", "Fixed", "State", "node_capacity"]

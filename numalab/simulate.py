@@ -1,0 +1,303 @@
+"""Run the model: machine, workload and kernel in, a dataset out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from numalab import runs
+from numalab.kernel import Kernel
+from numalab.kernel import table as kernel_table
+from numalab.layout import Ints, Layout
+from numalab.machine import Machine
+from numalab.model.engine import Engine
+from numalab.model.params import DEFAULTS
+from numalab.model.record import READERS, USUAL, Recorder
+from numalab.workload import Workload, compile_layout
+
+#: Runs simulated side by side; more are done in turn, with the same results.
+BATCH = 64
+
+
+def simulate(
+    machine: Machine,
+    workload: Workload,
+    kernel: Kernel | str,
+    *,
+    seconds: float,
+    seeds: Iterable[int] = (0,),
+    every: Mapping[str, float | None] | None = None,
+    stop_converged_s: float | None = None,
+    progress: bool = False,
+    **parameters: int | Sequence[int],
+) -> xr.Dataset:
+    """Simulate NUMA balancing.
+
+    Parameters
+    ----------
+    machine, workload, kernel
+        What runs; a kernel may be given by name.
+    seconds : float
+        Simulated time.
+    seeds : iterable of int
+        One run per seed.
+    every : mapping of str to float or None, optional
+        How often variables are recorded, in seconds (0: every step), or None: not at all. Without it
+        each variable is sampled some ten to a few hundred times per run.
+    stop_converged_s : float, optional
+        Stop a run once all threads of every process have been on one node for this long; the rest of its
+        record repeats the last state.
+    progress : bool
+        Show a progress bar on stderr.
+    **parameters : int or sequence of int
+        Parameters (:data:`numalab.model.params.PARAMETERS`) and numeric kernel switches. Sequences span a
+        grid: every combination with every seed is a run, and each lies along ``run`` as a coordinate.
+
+    Returns
+    -------
+    xarray.Dataset
+        A run dataset (:mod:`numalab.schema`) with everything needed to repeat it. Interrupted by Ctrl-C it
+        holds the time that all runs have reached.
+
+    Raises
+    ------
+    ValueError
+        Unknown parameter or variable, no seeds, or a time that is not positive.
+    """
+    kernel = Kernel(kernel) if isinstance(kernel, str) else kernel
+    seeds = [int(seed) for seed in seeds]
+    grid, values = _grid(seeds, parameters)
+    steps_us = np.unique(values.get("step_us", DEFAULTS["step_us"]))
+    if len(steps_us) != 1:
+        raise ValueError("step_us: all runs of a call share one step; make one call per step length")
+    dt = int(steps_us[0]) / 1e6
+    if seconds <= 0:
+        raise ValueError(f"seconds: expected a time > 0, got {seconds}")
+    end = max(1, round(seconds / dt))
+    intervals = _intervals(every, end, dt)
+    layout = compile_layout(machine, workload)
+    bar = tqdm(total=end * dt * len(grid), unit="s", disable=not progress, desc=f"{workload.name[:40]} on {kernel.name}")
+    parts: list[_Part] = []
+    try:
+        for chosen in _chunks(len(grid)):
+            params = {name: column[chosen] for name, column in values.items()}
+            engine = Engine(layout, kernel, grid[chosen], params)
+            part = _Part(engine, intervals, end, len(chosen), None if stop_converged_s is None else stop_converged_s / dt)
+            parts.append(part)
+            part.run(bar, dt)
+    except KeyboardInterrupt:
+        parts = [part for part in parts if part.reached() > 0]
+        if not parts:
+            raise
+    finally:
+        bar.close()
+    provenance = {
+        "machine": machine.to_dict(),
+        "workload": workload.to_dict(),
+        "kernel": {"name": kernel.name, "set": kernel.overrides, "switches": kernel.switches},
+        "seconds": seconds,
+        "seeds": seeds,
+        "every": dict(every) if every else None,
+        "stop_converged_s": stop_converged_s,
+        "parameters": {name: value if isinstance(value, int) else list(value) for name, value in parameters.items()},
+    }
+    return _dataset(machine, workload, kernel, layout, parts, grid, values, parameters, dt, provenance)
+
+
+def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
+    """Simulate a dataset again from what it says about itself.
+
+    Raises
+    ------
+    ValueError
+        If it was not simulated by one call of :func:`simulate`.
+    """
+    how = runs.provenance(ds)
+    if ds.attrs["source"] != "simulated" or "workload" not in how:
+        raise ValueError("only a dataset of one simulation can be repeated")
+    return simulate(
+        Machine.from_dict(how["machine"]),
+        Workload.from_dict(how["workload"]),
+        Kernel(how["kernel"]["name"], **how["kernel"]["set"]),
+        seconds=how["seconds"],
+        seeds=how["seeds"],
+        every=how["every"],
+        stop_converged_s=how["stop_converged_s"],
+        progress=progress,
+        **how["parameters"],
+    )
+
+
+class _Part:
+    """One batch on its way."""
+
+    def __init__(self, engine: Engine, every: Mapping[str, int], end: int, count: int, hold: float | None) -> None:
+        self.engine, self.end, self.count, self.hold = engine, end, count, hold
+        self.recorder = Recorder(every, count, end)
+        self.events: list[tuple[int, ...]] = []
+        self._together_since = np.full(count, -1, np.int64)
+
+    def run(self, bar: tqdm, dt: float) -> None:
+        state, recorder = self.engine.state, self.recorder
+        shown = 0
+        while state.runs:
+            recorder.sample(state, state.number)
+            self._drop_finished()
+            if not state.runs:
+                break
+            self.engine.skip(recorder.next_step(state.number))
+            recorder.sample(state, state.number)
+            self._drop_finished()
+            if state.runs:
+                self.engine.step()
+            reached = int(state.step_index.sum()) + (self.count - state.runs) * self.end
+            if not bar.disable and (reached - shown) * dt > 1:
+                bar.update((reached - shown) * dt)
+                shown = reached
+        bar.update((self.end * self.count - shown) * dt)
+
+    def _drop_finished(self) -> None:
+        state = self.engine.state
+        done = state.step_index >= self.end
+        if self.hold is not None:
+            settled = self._settled()
+            self.recorder.finish(state, state.number, np.flatnonzero(settled & ~done))
+            done |= settled
+        if done.any():
+            state.keep(np.flatnonzero(~done))
+
+    def _settled(self) -> NDArray[np.bool_]:
+        """Say which runs have had every process on one node for long enough."""
+        state = self.engine.state
+        first = state.fix.process_first_task
+        node = state.node_of_task
+        same = (np.minimum.reduceat(node, first, axis=1) == np.maximum.reduceat(node, first, axis=1)).all(axis=1)
+        since = self._together_since
+        since[state.number[~same]] = -1
+        fresh = same & (since[state.number] < 0)
+        since[state.number[fresh]] = state.step_index[fresh]
+        assert self.hold is not None
+        return np.asarray(same & (state.step_index - since[state.number] >= self.hold))
+
+    def reached(self) -> int:
+        """Return how many samples of the sparsest variable all runs have."""
+        return min((int(taken.min()) for taken in self.recorder.taken.values()), default=0)
+
+
+def _grid(seeds: list[int], parameters: Mapping[str, int | Sequence[int]]) -> tuple[Ints, dict[str, Ints]]:
+    """Return the seed of each run and the value of each parameter in it: all combinations, seeds innermost."""
+    if not seeds:
+        raise ValueError("seeds: expected at least one")
+    numeric = {name for name, switch in kernel_table().switches.items() if switch.kind == "number"}
+    for name in parameters:
+        if name not in DEFAULTS and name not in numeric:
+            known = ", ".join([*DEFAULTS, *sorted(numeric)])
+            raise ValueError(f"{name}: no such parameter; known: {known} (other switches belong to Kernel(...))")
+    lists = {name: [value] if isinstance(value, int) else [int(v) for v in value] for name, value in parameters.items()}
+    combinations = list(product(*lists.values()))
+    columns = {
+        name: np.repeat(np.array([c[i] for c in combinations], np.int64), len(seeds)) for i, name in enumerate(lists)
+    }
+    return np.tile(np.array(seeds, np.int64), len(combinations)), columns
+
+
+def _chunks(count: int) -> Iterator[Ints]:
+    for start in range(0, count, BATCH):
+        yield np.arange(start, min(count, start + BATCH))
+
+
+def _intervals(every: Mapping[str, float | None] | None, end: int, dt: float) -> dict[str, int]:
+    intervals = {name: max(1, end // samples) for name, samples in USUAL.items()}
+    for name, value in (every or {}).items():
+        if name not in READERS:
+            raise ValueError(f"every: no variable {name!r} to record; known: {', '.join(READERS)}")
+        if value is None:
+            intervals.pop(name, None)
+        elif value < 0:
+            raise ValueError(f"every: {name}: expected seconds >= 0, got {value}")
+        else:
+            intervals[name] = max(1, round(value / dt))
+    return intervals
+
+
+def _dataset(
+    machine: Machine, workload: Workload, kernel: Kernel, layout: Layout, parts: list[_Part], seeds: Ints,
+    values: Mapping[str, Ints], parameters: Mapping[str, Any], dt: float, provenance: Mapping[str, Any],
+) -> xr.Dataset:  # fmt: skip
+    count = sum(part.count for part in parts)
+    coords: dict[str, Any] = {
+        "run": np.arange(count),
+        "seed": seeds[:count],
+        "kernel": np.array([kernel.label] * count),
+        "node": layout.node_id,
+        "node2": layout.node_id,
+        "distance": (("node", "node2"), layout.distance),
+        "cpu": np.arange(layout.cpus),
+        "cpu_node": (("cpu",), layout.node_id[layout.cpu_node]),
+        "task": np.arange(layout.tasks),
+        "task_process": (("task",), layout.task_process),
+        "task_name": (("task",), _task_names(workload, layout)),
+        "process": np.arange(layout.processes),
+        "region": np.array(_region_names(layout)),
+        "kind": np.array(["shared", "private"]),
+    }
+    coords |= {name: (("run",), values[name][:count]) for name, given in parameters.items() if not isinstance(given, int)}
+    recorder = parts[0].recorder
+    variables: dict[str, Any] = {}
+    for position, interval in enumerate(recorder.intervals):
+        axis = "time" if position == 0 else f"time_{position}"
+        samples = min(int(part.recorder.taken[interval].min()) for part in parts)
+        coords[axis] = recorder.times[interval][:samples] * dt
+        for name in recorder.variables[interval]:
+            array = np.concatenate([part.recorder.arrays[name][:, :samples] for part in parts])
+            variables[name] = (("run", axis, *READERS[name][0]), array)
+    used = {dim for dims, _ in variables.values() for dim in dims}
+    if "region" not in used:
+        del coords["region"]
+    if "kind" not in used:
+        del coords["kind"]
+    variables |= _event_table(layout, parts, dt)
+    title = f"{workload.name} on {machine.name}, {kernel.label}"
+    return runs.build(variables, coords, title=title, source="simulated", params=provenance)
+
+
+def _event_table(layout: Layout, parts: list[_Part], dt: float) -> dict[str, Any]:
+    per_run: list[list[tuple[int, ...]]] = []
+    for part in parts:
+        rows: list[list[tuple[int, ...]]] = [[] for _ in range(part.count)]
+        for event in part.engine.state.events:
+            rows[event[0]].append(event)
+        per_run += rows
+    node = np.append(layout.node_id[layout.cpu_node], -1)
+    tables = []
+    for events in per_run:
+        table = np.array(sorted(events, key=lambda event: event[1]), np.int64).reshape(-1, 8)
+        tables.append(
+            {
+                "event_time_s": (table[:, 1] + 1) * dt,
+                "event_kind": table[:, 2],
+                "event_task": table[:, 3],
+                "event_src_cpu": table[:, 4],
+                "event_src_node": node[table[:, 4]],
+                "event_dst_cpu": table[:, 5],
+                "event_dst_node": node[table[:, 5]],
+                "event_partner": table[:, 6],
+                "event_gain": table[:, 7],
+            }
+        )
+    return runs.padded("event", tables)
+
+
+def _task_names(workload: Workload, layout: Layout) -> NDArray[np.str_]:
+    first = np.searchsorted(layout.task_process, layout.task_process)
+    return np.array([f"p{p}t{t}" for p, t in zip(layout.task_process, np.arange(layout.tasks) - first, strict=True)])
+
+
+def _region_names(layout: Layout) -> list[str]:
+    return [f"r{g}" for g in range(layout.regions)]

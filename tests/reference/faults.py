@@ -1,0 +1,275 @@
+"""Hint faults, migration and their costs (docs/model.md, sections 4.6 and 4.8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numalab.layout import BASE, FOLIO, HUGE
+from tests.reference.draws import ISOLATE, WRITE, draw
+from tests.reference.groups import active, group_cpu, group_faults
+from tests.reference.scan import pid_bit
+
+if TYPE_CHECKING:
+    from tests.reference.oracle import Oracle
+
+
+@dataclass(slots=True)
+class Fault:
+    """One counted hint fault: who and what, then what came of it."""
+
+    task: int
+    access: int
+    vma: int
+    region: int
+    q: int
+    block: int
+    k: int  # pages
+    c: int  # faults it counts for
+    accounted: bool
+    no_group: bool = False
+    shared: bool = False
+    local: bool = False
+    last_cpu: int = -1  # last user before this fault
+    last_pid: int = -1
+    priv: bool = False
+    memory_node: int = -1  # after migration
+    migrated: bool = False
+    failed: bool = False
+    wp_ns: int = 0
+
+
+def handle(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
+    """4.6: all faults of the step; returns them in list order."""
+    listed = list_faults(o, found)
+    rounds: list[list[Fault]] = []
+    earlier: dict[int, int] = {}  # faults of each memory block so far
+    for f in listed:
+        j = earlier.get(f.block, 0)
+        earlier[f.block] = j + 1
+        if j == len(rounds):
+            rounds.append([])
+        rounds[j].append(f)
+    deferral = Deferral()
+    for one_round in rounds:
+        for f in one_round:
+            fault(o, f, deferral)
+    deferral.end_of_step(o)
+    for v in range(o.V):
+        if o.pending[v] == 0:
+            o.intensity[v] = 0
+    return listed
+
+
+def list_faults(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
+    """4.6: the first finder of a PTE block faults, later ones only pay."""
+    listed: list[Fault] = []
+    seen: set[int] = set()
+    for a, q in found:
+        t, v = o.lay.access_task[a], o.lay.access_vma[a]
+        g = o.lay.vma_region[v]
+        k, kind = o.lay.region_block_pages[g], o.lay.region_kind[g]
+        c = k if kind == BASE else 1
+        if q in seen:
+            o.debt_ns[t] += c * o.par.hint_fault_ns
+            continue
+        seen.add(q)
+        block = o.lay.region_first[g] + q - o.lay.vma_pte[v]
+        accounted = kind != FOLIO or o.sw.large_folio_accounting
+        listed.append(Fault(t, a, v, g, q, block, k, c, accounted))
+        o.trapped[q] = False
+        o.threshold[q] = 0
+        o.pending[v] -= 1
+    return listed
+
+
+class Deferral:
+    """4.6, 4 c and d: changes of ``deferred`` that take hold at the end of the step."""
+
+    def __init__(self) -> None:
+        self.set: set[int] = set()
+        self.used: dict[int, int] = {}
+
+    def end_of_step(self, o: Oracle) -> None:
+        """Apply them."""
+        for t, count in self.used.items():
+            o.deferred[t] = max(0, o.deferred[t] - count)
+        for t in self.set:  # spec 4.6: a task that both sets and uses it in a step ends with it set
+            o.deferred[t] = o.sw.migrate_deferred
+
+
+def fault(o: Oracle, f: Fault, deferral: Deferral) -> None:
+    """4.6: one fault, steps 1 to 7."""
+    t, b, v = f.task, f.block, f.vma
+    here, src = o.node_of(t), o.node[b]
+    # 1. spec 4.6: a FOLIO without large_folio_accounting does 2 to 7 and pays; only 4.7 leaves it out
+    f.local = src == here
+    o.counters["numa_hint_faults"] += f.c
+    o.counters["minor_faults"] += f.c
+    if f.local:
+        o.counters["numa_hint_faults_local"] += f.c
+    # 2
+    f.no_group = no_group(o, f)
+    huge = o.lay.region_kind[f.region] == HUGE
+    f.shared = o.mapcount[f.region] > 1 and o.lay.vma_shared[v] and (not huge or o.sw.thp_sets_shared)
+    # 3
+    f.last_cpu, f.last_pid = o.last_cpu[b], o.last_pid[b]
+    f.priv = f.last_cpu < 0 or f.last_pid == o.pid8[t]
+    # 4, 5
+    f.memory_node = src
+    if misplaced(o, f, src, here, deferral):
+        migrate(o, f, src, here)
+    # 6
+    write(o, f)
+    # 7. spec 4.6: only with a pid filter
+    if o.sw.pid_filter != "none":
+        o.pids1[v] |= pid_bit(o, t)
+
+
+def no_group(o: Oracle, f: Fault) -> bool:
+    """4.6, 2: whether the fault may not group tasks."""
+    match o.sw.no_group_rule:
+        case "pte_write":
+            return not o.pte_write[f.q]
+        case "always_private":
+            return not o.lay.vma_shared[f.vma] or not o.pte_write[f.q]
+        case "pte_dirty":
+            return not o.pte_dirty[f.q]
+        case _:  # vma_write
+            return not o.lay.vma_write[f.vma]
+
+
+def misplaced(o: Oracle, f: Fault, src: int, here: int, deferral: Deferral) -> bool:
+    """4.6, 4: whether the page should move here; remembers its user when the filter is asked."""
+    if src == here and not o.sw.exchange_on_local:
+        return False
+    if o.sw.dst_needs_memory and o.lay.node_pages[here] == 0:  # a
+        return False
+    o.last_cpu[f.block], o.last_pid[f.block] = o.cpu[f.task], o.pid8[f.task]
+    return filter_says_yes(o, f, src, here, deferral) and src != here
+
+
+def filter_says_yes(o: Oracle, f: Fault, src: int, dst: int, deferral: Deferral) -> bool:
+    """4.6, 4 b to f: the migration filter."""
+    t, g, mine = f.task, o.group[f.task], o.pid8[f.task]
+    unset = f.last_cpu < 0
+    # b
+    if o.sw.early_private and (o.preferred[t] == -1 or o.seq_seen[t] <= 4) and (unset or f.last_pid == mine):
+        return True
+    # c
+    if not unset and o.lay.cpu_node[f.last_cpu] != dst:
+        if o.sw.migrate_deferred > 0 and f.last_pid != mine:
+            deferral.set.add(t)
+        return False
+    # d
+    if not unset and f.last_pid == mine:
+        return True
+    if o.sw.migrate_deferred > 0 and not unset and o.deferred[t] > 0:
+        deferral.used[t] = deferral.used.get(t, 0) + 1
+        return False
+    # e
+    if g < 0 or o.sw.group_filter == "none":
+        return True
+    # f
+    if o.sw.group_filter == "memory":
+        if not active(o, g, dst):
+            return False
+        if not active(o, g, src):
+            return True
+        return group_faults(o, g, dst) < 3 * group_faults(o, g, src) // 4
+    if group_cpu(o, g, dst) > 3 * group_cpu(o, g, src):
+        return True
+    return group_cpu(o, g, dst) * group_faults(o, g, src) * 3 > group_cpu(o, g, src) * group_faults(o, g, dst) * 4
+
+
+def migrate(o: Oracle, f: Fault, src: int, dst: int) -> None:
+    """4.6, 5: migrate the block, or be refused."""
+    if refused(o, f, dst):
+        f.failed = True
+        o.counters["migrate_refused"] += f.k
+        return
+    o.node[f.block] = dst
+    o.free[src] += f.k
+    o.free[dst] -= f.k
+    o.on_node[f.region][src] -= f.k
+    o.on_node[f.region][dst] += f.k
+    o.counters["numa_pages_migrated"] += f.k
+    o.counters["pgmigrate_success"] += f.k
+    f.migrated = True
+    f.memory_node = dst
+
+
+def refused(o: Oracle, f: Fault, dst: int) -> bool:
+    """4.6, 5: the tests before a migration, in order."""
+    g = f.region
+    file, mapcount = o.lay.region_file[g], o.mapcount[g]
+    if file and o.lay.region_exec[g] and mapcount > 1:
+        return True
+    if o.lay.region_kind[g] == HUGE and o.sw.refuse_shared_thp and mapcount > 1:
+        return True
+    if o.sw.skip_dirty_file and file and o.lay.region_dirty[g]:
+        return True
+    if rate_limited(o, dst, f.k):
+        return True
+    if o.free[dst] < o.lay.node_watermark[dst] + f.k:
+        return True
+    return draw(o.seed, ISOLATE, f.q, o.i) % 1000 < o.par.isolate_fail
+
+
+def rate_limited(o: Oracle, dst: int, k: int) -> bool:
+    """4.6, 5: the rate limit of migrations into a node."""
+    limit = o.sw.migrate_ratelimit_pages
+    if limit == 0:
+        return False
+    if o.now_ms > o.rate_end_ms[dst]:
+        o.rate_count[dst] = 0
+        o.rate_end_ms[dst] = o.now_ms + 100
+    if o.rate_count[dst] > limit:
+        return True
+    o.rate_count[dst] += k
+    return False
+
+
+def write(o: Oracle, f: Fault) -> None:
+    """4.6, 6: the page may be written before the next scan."""
+    q = f.q
+    if f.failed and o.sw.failed_migration_drops_write:
+        o.pte_write[q] = False
+    if draw(o.seed, WRITE, q, o.i) % 1000 >= o.lay.access_write[f.access]:
+        return
+    if o.pte_write[q]:
+        o.pte_dirty[q] = True
+    elif o.lay.vma_write[f.vma]:
+        o.counters["minor_faults"] += f.c
+        f.wp_ns = f.c * o.par.wp_fault_ns
+        o.pte_write[q] = True
+        o.pte_dirty[q] = True
+        base = o.lay.region_kind[f.region] == BASE
+        if o.sw.wp_fault_resets_cpupid and base and o.mapcount[f.region] == 1:
+            o.last_cpu[f.block], o.last_pid[f.block] = -1, -1
+
+
+def migration_cost(o: Oracle, f: Fault) -> int:
+    """4.8: ns one migration takes."""
+    unmap = o.par.unmap_ns * o.mapcount[f.region]
+    return f.c * (o.par.migrate_ns + unmap) + f.k * o.par.copy_page_ns
+
+
+def charge(o: Oracle, listed: list[Fault], live: dict[int, int]) -> None:
+    """4.8: faults become debt, migrations make the others wait."""
+    X: dict[int, int] = {}  # per region
+    X_t: dict[tuple[int, int], int] = {}  # per region and task
+    for f in listed:
+        o.debt_ns[f.task] += f.c * o.par.hint_fault_ns + f.wp_ns
+        if f.migrated:
+            cost = migration_cost(o, f)
+            o.debt_ns[f.task] += cost
+            D = cost // 1000
+            X[f.region] = X.get(f.region, 0) + D * D
+            X_t[f.region, f.task] = X_t.get((f.region, f.task), 0) + D * D
+    if not X:
+        return
+    for a in live:
+        t, g = o.lay.access_task[a], o.lay.vma_region[o.lay.access_vma[a]]
+        others = X.get(g, 0) - X_t.get((g, t), 0)
+        o.wait_ns[t] += o.lay.access_rate[a] * others // (2000 * o.region_pages[g])

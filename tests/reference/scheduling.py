@@ -1,0 +1,155 @@
+"""Where tasks start, who runs, and what a change of CPU does (docs/model.md, sections 3, 4.1, 4.2, 7.4)."""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import TYPE_CHECKING
+
+from tests.reference.draws import FORK, WAKE, draw, normal
+from tests.reference.scan import start_period
+
+if TYPE_CHECKING:
+    from tests.reference.oracle import Oracle
+
+
+def affinity_phase(o: Oracle) -> int:
+    """4.1: the affinity phase that holds at t0."""
+    return max(f for f, ns in enumerate(o.lay.affinity_ns) if ns <= o.t0)
+
+
+def started_on(o: Oracle) -> list[int]:
+    """3: started tasks on each CPU, runnable or not."""
+    count = [0] * o.C
+    for c in o.cpu:
+        if c >= 0:
+            count[c] += 1
+    return count
+
+
+def start_tasks(o: Oracle) -> None:
+    """3, 4.1: place the tasks whose time has come, under the affinity of now."""
+    # spec 3: tasks starting at 0 are placed before the first step, so that memory can follow them
+    for t in range(o.T):
+        if o.cpu[t] < 0 and o.lay.task_start_ns[t] <= o.t0:
+            o.cpu[t] = fork_placement(o, t)
+
+
+def fork_placement(o: Oracle, t: int) -> int:
+    """3: the CPU a new task starts on."""
+    affinity = o.lay.affinity[affinity_phase(o)][t]
+    nr = started_on(o)
+    best, best_score = -1, 0
+    for n in o.cpu_nodes:
+        if not any(affinity[c] for c in o.node_cpus[n]):
+            continue
+        nr_n = sum(nr[c] for c in o.node_cpus[n])
+        noise = max(1, 10**6 + o.par.fork_spread * normal(draw(o.seed, FORK, t * o.N + n, 0)))
+        score = (nr_n + 1) * 10**6 // len(o.node_cpus[n]) * noise
+        if best < 0 or score < best_score:
+            best, best_score = n, score
+    core = o.lay.cpu_core
+
+    def crowd(c: int) -> tuple[int, int, int]:
+        return nr[c], sum(nr[x] for x in range(o.C) if core[x] == core[c]), c
+
+    return min((c for c in o.node_cpus[best] if affinity[c]), key=crowd)
+
+
+def first_touch(o: Oracle) -> None:
+    """3: where each block starts; a full node's blocks go to the nearest with room."""
+    for b, wanted in enumerate(o.lay.block_node):
+        home = wanted if wanted >= 0 else o.node_of(-1 - wanted)
+        k = o.block_pages[b]
+        # spec 3: the fallback holds for blocks with a given node too ("all blocks in order")
+        if o.free[home] < k:
+            room = [n for n in range(o.N) if o.free[n] >= k]
+            if not room:  # spec 3: says nothing; a layout that does not fit is refused
+                raise ValueError(f"no node has room for block {b}")
+            home = min(room, key=lambda n: (o.lay.distance[home][n], n))
+        o.node[b] = home
+        o.free[home] -= k
+    for g in range(o.G):
+        for b in range(o.lay.region_first[g], o.lay.region_first[g] + o.lay.region_blocks[g]):
+            o.on_node[g][o.node[b]] += o.block_pages[b]
+
+
+def follow_affinity(o: Oracle) -> None:
+    """4.1: at the beginning of an affinity phase tasks leave CPUs they may no longer use."""
+    phase = affinity_phase(o)
+    if phase == o.phase:
+        return
+    o.phase = phase
+    nr = started_on(o)  # spec 4.1: nr_c counts started tasks, who is runnable is not known yet
+    for t in range(o.T):
+        if o.cpu[t] >= 0 and not o.allowed(t, o.cpu[t]):
+            c = min((c for c in range(o.C) if o.allowed(t, c)), key=lambda c: (nr[c], c))
+            nr[o.cpu[t]] -= 1
+            nr[c] += 1
+            o.cpu[t] = c
+
+
+def runnable(o: Oracle, t: int) -> bool:
+    """4.2: whether task t wants to run in this step."""
+    demand = o.lay.task_demand[t]
+    if o.cpu[t] < 0:
+        return False
+    return demand == 1000 or draw(o.seed, WAKE, t, o.t0 // (o.par.wake_us * 1000)) % 1000 < demand
+
+
+def running_of(o: Oracle, c: int) -> int:
+    """4.2: the task running on CPU c, -1 if idle."""
+    queue = o.queue[c]
+    if not queue:
+        return -1
+    return queue[(o.t0 // (o.par.slice_us * 1000) + (o.cpu_phase[c] & 65535)) % len(queue)]
+
+
+def fill_queues(o: Oracle) -> None:
+    """4.2: the queues of the step and who runs."""
+    o.queue = [[] for _ in range(o.C)]
+    for t in range(o.T):
+        if runnable(o, t):
+            o.queue[o.cpu[t]].append(t)
+    o.cur = [running_of(o, c) for c in range(o.C)]
+    o.landed = set()
+
+
+def run(o: Oracle) -> None:
+    """4.2: time of the running tasks: waits, then debt, the rest is useful."""
+    o.useful = [0] * o.T
+    for t in o.cur:
+        if t < 0:
+            continue
+        w = min(o.wait_ns[t], o.dt)
+        o.wait_ns[t] -= w
+        o.waited_ns[t] += w
+        ran = o.dt - w
+        o.run_ns[t] += ran
+        o.useful[t] = max(0, ran - o.debt_ns[t])
+        o.sys_ns[t] += max(0, min(o.debt_ns[t], ran))
+        o.debt_ns[t] = max(0, o.debt_ns[t] - ran)
+
+
+def change_cpus(o: Oracle, moves: list[tuple[int, int]]) -> None:
+    """7.4: runnable tasks change CPUs, together; queues and running tasks of the step follow."""
+    origin = {t: o.cpu[t] for t, _ in moves}
+    for t, c in moves:
+        o.queue[o.cpu[t]].remove(t)
+        insort(o.queue[c], t)
+        o.cpu[t] = c
+    for c in sorted({*origin.values(), *(c for _, c in moves)}):
+        # spec 7.4: also a CPU that was idle gets a running task
+        if o.cur[c] not in o.queue[c]:
+            o.cur[c] = running_of(o, c)
+    for t, c in moves:
+        reset_period(o, t, o.lay.cpu_node[origin[t]], o.lay.cpu_node[c])
+
+
+def reset_period(o: Oracle, t: int, a: int, b: int) -> None:
+    """7.4: the scheduler took task t from node a to node b."""
+    if not o.sw.reset_period_on_cross_node or a == b or o.total[t] == 0:
+        return
+    preferred = o.preferred[t]
+    if o.seq_seen[t] != 0 and (b == preferred or (preferred != -1 and a != preferred)):
+        return
+    o.period_ms[t] = start_period(o, t)
