@@ -30,23 +30,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from numalab import workloads
+from numalab.compile import compile_layout
 from numalab.kernel import Kernel, KernelError, Value, table
-from numalab.machine import (
-    PRESETS,
+from numalab.machine import PRESETS, Machine, machine
+from numalab.records import (
     Count,
     DescriptionError,
     Index,
-    Machine,
     Positive,
     check,
-    machine,
     nearest,
     read_arguments,
     read_field,
     read_record,
     show,
 )
-from numalab.workload import Workload, compile_layout
+from numalab.workload import Workload
 
 Result = TypeVar("Result")
 

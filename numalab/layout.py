@@ -1,6 +1,6 @@
 """What the engine runs: a machine and a workload as plain arrays.
 
-:func:`numalab.workload.compile_layout` makes a :class:`Layout`. Everything is an index: node ``n`` is the
+:func:`numalab.compile.compile_layout` makes a :class:`Layout`. Everything is an index: node ``n`` is the
 n-th node of the machine (ids are labels), likewise CPUs, tasks, processes, VMAs, regions. Memory is counted
 in *blocks* of ``region_block_pages`` 4 KiB pages; a block lives on one node and faults as one.
 """

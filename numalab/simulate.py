@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from numalab import runs
+from numalab.compile import compile_layout
 from numalab.kernel import Kernel
 from numalab.kernel import table as kernel_table
 from numalab.layout import Ints, Layout
@@ -19,7 +20,7 @@ from numalab.machine import Machine
 from numalab.model.engine import Engine
 from numalab.model.params import DEFAULTS
 from numalab.model.record import READERS, USUAL, Recorder
-from numalab.workload import Workload, compile_layout
+from numalab.workload import Workload
 
 #: Runs simulated side by side; more are done in turn, with the same results.
 BATCH = 64

@@ -10,19 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from numalab.machine import (
-    PAGES_PER_MB,
-    Count,
-    DescriptionError,
-    Index,
-    Machine,
-    NotNegative,
-    Positive,
-    Share,
-    nearest,
-    read_arguments,
-    show,
-)
+from numalab.machine import PAGES_PER_MB, Machine
+from numalab.records import Count, DescriptionError, Index, NotNegative, Positive, Share, nearest, read_arguments, show
 from numalab.workload import Access, Binding, Processes, Region, Workload
 
 Order = Literal["random", "sequential"]

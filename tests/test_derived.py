@@ -87,7 +87,7 @@ def test_local_share_over_a_window():
 def test_migrations_per_fault():
     ds = counters([0, 4], [0, 0], [0.0, 1.0], numa_pages_migrated=[[10, 12]])
     assert ds.numa.migrations_per_fault().values.tolist() == [0.5]
-    ds = counters([4, 4], [0, 0], [0.0, 1.0], numa_pages_migrated=[[10, 10]])
+    ds = counters([4, 4], [0, 0], [0.0, 1.0], numa_pages_migrated=[[10, 12]])
     assert np.isnan(ds.numa.migrations_per_fault().values).all()
 
 
@@ -117,7 +117,7 @@ def positions(*run_nodes, process=(1, 1, 2, 2), time=(0.0, 1.0, 2.0, 3.0)):
     )
 
 
-HOME, ASTRAY, START = [0, 0, 4, 4], [0, 4, 4, 4], [0, 0, 4, -1]
+HOME, ASTRAY, START, HALF = [0, 0, 4, 4], [0, 4, 4, 4], [0, 0, 4, -1], [0, 0, -1, -1]
 
 
 def test_convergence_time_needs_every_thread_to_stay():
@@ -126,7 +126,7 @@ def test_convergence_time_needs_every_thread_to_stay():
         [HOME, ASTRAY, HOME, HOME],
         [HOME, HOME, HOME, ASTRAY],
         [HOME, HOME, HOME, HOME],
-        [START, START, START, START],
+        [START, HALF, START, HALF],
     )
     time = ds.numa.convergence_time()
     np.testing.assert_array_equal(time.values, [2.0, 2.0, np.nan, 0.0, np.nan])

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from numalab import _data
-from numalab.describe import DescriptionError, load, loads
+from numalab.describe import load, loads
 from numalab.kernel import Kernel
 from numalab.machine import Machine, machine
+from numalab.records import DescriptionError
 from numalab.workload import Access, Binding, Processes, Region, Workload
 from numalab.workloads import perf_bench_numa
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from numalab.machine import PRESETS, DescriptionError, Machine, Node, machine
+from numalab.machine import PRESETS, Machine, Node, machine
+from numalab.records import DescriptionError
 
 MESH = ((10, 16, 16, 22), (16, 10, 22, 16), (16, 22, 10, 16), (22, 16, 16, 10))
 # Two boxes of two nodes: nobody in a box is nearer to the other box than the farthest pair.

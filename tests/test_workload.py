@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from numalab.compile import compile_layout
 from numalab.layout import FOLIO, HUGE, RANDOM, SEQUENTIAL, Layout
-from numalab.machine import DescriptionError, Machine, Node, machine
-from numalab.workload import Access, Binding, Processes, Region, Workload, compile_layout
+from numalab.machine import Machine, Node, machine
+from numalab.records import DescriptionError
+from numalab.workload import Access, Binding, Processes, Region, Workload
 from numalab.workloads import (
     NAMED,
     follow,

@@ -39,21 +39,20 @@ def run_due_scans(state: State, index: Ints) -> None:
 
 
 def _trigger(state: State, r: Ints, t: Ints) -> None:
-    """Advance the stamps of triggered tasks; the first of each process whose scan is due scans."""
+    """Advance the stamps of triggered tasks; those whose process's scan is due scan, in order."""
     old = state.period_ms[r, t]
     _, start, _ = period.bounds(state, r, t)
     state.period_ms[r, t] = np.where(state.stamp_ns[r, t] == 0, start, old)
     state.stamp_ns[r, t] += old * 1_000_000
     process = state.layout.task_process[t]
     now = now_ms(state)[r]
-    ready = now >= state.next_scan_ms[r, process]
     if state.kernel.cpuset_one_node_skip:
-        ready &= ~state.layout.process_single_node[process]
-    r, t, now, process = r[ready], t[ready], now[ready], process[ready]
-    # whoever comes first moves the process's next scan, so the others come too late
-    _, first = np.unique(r * state.layout.processes + process, return_index=True)
-    for i in np.sort(first):
-        _scan(state, int(r[i]), int(t[i]), int(process[i]), int(now[i]))
+        free = ~state.layout.process_single_node[process]
+        r, t, process, now = r[free], t[free], process[free], now[free]
+    # whoever comes first moves the process's next scan, so the others usually come too late
+    for i in np.flatnonzero(now >= state.next_scan_ms[r, process]):
+        if now[i] >= state.next_scan_ms[r[i], process[i]]:
+            _scan(state, int(r[i]), int(t[i]), int(process[i]), int(now[i]))
 
 
 def _scan(state: State, r: int, t: int, m: int, now: int) -> None:

@@ -62,11 +62,11 @@ def observe(
     processes = tuple(len(np.unique(process[node == label])) for label in nodes)
     # A process with a thread that has not reported counts as spread over no node.
     spread = [0 if (own < 0).any() else len(np.unique(own)) for own in (node[process == p] for p in np.unique(process))]
-    strong, groups = set(spread) == {1}, sum(processes)
-    converged = strong and groups == len(spread)
-    flag = "converged" if converged and not converged_before else None
-    if converged_before and not converged:
-        flag = "de-converged"
+    # perf also asks for as many process-node pairs as processes; in one snapshot that is the same.
+    converged = set(spread) == {1}
+    flag = None
+    if converged != converged_before:
+        flag = "converged" if converged else "de-converged"
     started = done[node >= 0]
     return Progress(
         percent=percent,
@@ -74,11 +74,11 @@ def observe(
         threads=threads,
         processes=processes,
         distance=max(threads) - min(threads),
-        groups=groups,
+        groups=sum(processes),
         loops_min=int(started.min()) if started.size else -1,
         loops_max=int(started.max()) if started.size else 0,
-        nodes_min=None if strong else min(spread),
-        nodes_max=None if strong else max(spread),
+        nodes_min=None if converged else min(spread),
+        nodes_max=None if converged else max(spread),
         flag=flag,
         flag_s=seconds if flag else None,
     )

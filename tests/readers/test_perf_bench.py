@@ -194,6 +194,7 @@ def test_long_result_rows_equal_short_ones():
 def test_several_runs_in_one_paste():
     assert len(parse(TRACE + TRACE).tests) == 2
     assert len(parse(LONG + LONG).tests) == 2
+    assert len(parse(LINES[0] + LONG + LINES[0] + LONG).tests) == 2
     rows = " main,   6.801, secs,  runtime-max/thread\n"
     assert [len(test.results) for test in parse(rows + rows + rows).tests] == [1, 1, 1]
 

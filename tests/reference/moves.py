@@ -41,7 +41,7 @@ class Search:
         self.o, self.t, self.c0, self.s = o, t, o.cpu[t], o.node_of(t)
         self.grouped = o.group[t] >= 0
         self.best_cpu, self.best_task, self.best_imp = -1, -1, 0
-        self.last = -1  # last node examined
+        self.last = o.preferred[t]  # last node considered
         # of the node being examined
         self.n, self.d, self.timp, self.gimp = -1, 0, 0, 0
 
@@ -59,13 +59,12 @@ class Search:
         for n in o.cpu_nodes:
             if n in (self.s, preferred):
                 continue
-            # spec 7.2: before any node was examined "last" is the preferred node, as in the kernel
-            self.gains(n, o.lay.distance[self.s][self.last if self.last >= 0 else preferred])
+            self.gains(n, o.lay.distance[self.s][self.last])  # the kernel's own slip
             if self.timp < 0 and self.gimp < 0:
                 continue
-            if o.sw.check_preferred == "has_capacity" and not self.has_capacity(n):
-                continue
-            self.examine(n)
+            self.last = n
+            if o.sw.check_preferred != "has_capacity" or self.has_capacity(n):
+                self.examine(n)
 
     def check_preferred(self, n: int) -> bool:
         """7.2: whether the preferred node is examined."""
@@ -99,7 +98,6 @@ class Search:
 
     def examine(self, n: int) -> None:
         """7.2: look at the CPUs of node n."""
-        self.last = n
         if self.o.sw.maymove:
             self.examine_maymove()
         else:

@@ -67,7 +67,7 @@ def choose(o: Oracle, t: int) -> bool:
         case "on_change":
             return changed
         case "not_there":
-            return o.node_of(t) != o.preferred[t]
+            return choice >= 0 and o.node_of(t) != o.preferred[t]
         case _:  # no
             return False
 

@@ -137,10 +137,8 @@ def change_cpus(o: Oracle, moves: list[tuple[int, int]]) -> None:
         o.queue[o.cpu[t]].remove(t)
         insort(o.queue[c], t)
         o.cpu[t] = c
-    for c in sorted({*origin.values(), *(c for _, c in moves)}):
-        # spec 7.4: also a CPU that was idle gets a running task
-        if o.cur[c] not in o.queue[c]:
-            o.cur[c] = running_of(o, c)
+    for c in {*origin.values(), *(c for _, c in moves)}:
+        o.cur[c] = running_of(o, c)
     for t, c in moves:
         reset_period(o, t, o.lay.cpu_node[origin[t]], o.lay.cpu_node[c])
 

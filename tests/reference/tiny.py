@@ -119,7 +119,7 @@ def random_layout(seed: int) -> Layout:
     cpu_node = [n for n in range(nodes) for _ in range(counts[n])]
     C = len(cpu_node)
     processes = rng.choice([1, 2, 3])
-    task_process = [m for m in range(processes) for _ in range(rng.choice([1, 2, 3, 5]))]
+    task_process = [m for m in range(processes) for _ in range(rng.choice([1, 2, 4, 8]))]
     T = len(task_process)
     leaders = [task_process.index(m) for m in range(processes)]
 

@@ -1,0 +1,67 @@
+"""Small oracles for tests, brought into a state by hand."""
+
+from __future__ import annotations
+
+from numalab.kernel import Kernel
+from tests.reference import faults, scan
+from tests.reference.oracle import Oracle
+from tests.reference.tiny import tiny_layout
+
+GB = 262144  # pages
+
+
+def oracle(kernel="6.18", params=None, seed=1, switches=None, **layout):
+    return Oracle(tiny_layout(**layout), Kernel(kernel, **(switches or {})), params or {}, seed)
+
+
+def run(o, steps):
+    for _ in range(steps):
+        o.step()
+    return o
+
+
+def first_step_with(o, what, limit=5000):
+    for _ in range(limit):
+        o.step()
+        if what(o):
+            return o.i
+    raise AssertionError("never")
+
+
+def window_of(o, t=0):
+    window = scan.Window(o, t)
+    window.walk()
+    return window
+
+
+def a_fault(o, t=0, q=0, last=None):
+    o.trapped[q] = True
+    o.pending[0] += 1
+    if last is not None:
+        o.last_cpu[q], o.last_pid[q] = last
+    (f,) = faults.handle(o, [(t, q)])
+    return f
+
+
+def remote(kernel="4.15", **rest):
+    """Four nodes, task 0 on CPU 0; memory on node 1."""
+    o = oracle(kernel, nodes=4, cpus=2, threads=2, home=1, **rest)
+    o.cpu = [0, 2]
+    return o
+
+
+def two_nodes(kernel="4.15", cpus=2, threads=4, **rest):
+    """Tasks 0 and 1 on node 0, 2 and 3 on node 1, all runnable and alone."""
+    o = oracle(kernel, cpus=cpus, threads=threads, **rest)
+    place(o, [0, 1, 2, 3][:threads])
+    return o
+
+
+def place(o, cpus):
+    o.cpu = list(cpus)
+    o.queue = [[t for t in range(o.T) if o.cpu[t] == c] for c in range(o.C)]
+    o.cur = [q[0] if q else -1 for q in o.queue]
+
+
+def prefer(o, t, n, faults_=100):
+    o.preferred[t], o.mem[t][n], o.total[t] = n, [0, faults_], faults_
