@@ -49,7 +49,12 @@ def _between_nodes(state: State, r: int, n: int, end: int) -> None:
         needed = seen[busiest] > seen[n] and full
     else:
         needed = 100 * seen[busiest] > state.par.domain_pct[r] * seen[n]
-    if not needed or _imbalance_allowed(state, n, busiest, nr_node, idle_node):
+    if not needed:
+        return
+    if _spare_on_both(state, n, busiest, nr_node):
+        if _gap_is_allowed(state, n, busiest, nr_node, idle_node):
+            return
+        _pull(state, r, n, busiest, idle)
         return
     average = seen[fix.nodes_with_cpus].sum() // len(fix.nodes_with_cpus)
     excess = min(seen[busiest] - average, average - seen[n])
@@ -73,11 +78,15 @@ def _seen_load(state: State, r: int, n: int, nr_node: Ints) -> Ints:
     return np.asarray(nr_node * LOAD * LOAD // np.maximum(1, state.fix.capacity) * error // MILLION)
 
 
-def _imbalance_allowed(state: State, n: int, busiest: int, nr_node: Ints, idle_node: Ints) -> bool:
-    """Say whether the imbalance is small enough to be left alone (``balancer_allows_imbalance``)."""
+def _spare_on_both(state: State, n: int, busiest: int, nr_node: Ints) -> bool:
+    """Say whether idle CPUs are compared in place of loads (``balancer_allows_imbalance``)."""
     cpus = state.fix.cpus_of_node
-    if not state.kernel.balancer_allows_imbalance or nr_node[n] >= cpus[n] or nr_node[busiest] > cpus[busiest]:
-        return False
+    fits = nr_node[n] < cpus[n] and nr_node[busiest] <= cpus[busiest]
+    return bool(state.kernel.balancer_allows_imbalance and fits)
+
+
+def _gap_is_allowed(state: State, n: int, busiest: int, nr_node: Ints, idle_node: Ints) -> bool:
+    """Say whether the imbalance of idle CPUs is small enough to be left alone."""
     gap = max(0, int(idle_node[n] - idle_node[busiest]))
     if nr_node[n] + 1 <= state.fix.imbalance_nr[n] and gap <= 2:
         gap = 0
@@ -89,7 +98,6 @@ def _pull(state: State, r: int, n: int, busiest: int, idle: bool) -> None:
     one = state.layout
     queue = _busiest_queue(state, r, n, busiest)
     if queue < 0:
-        state.balance_failed[r, n] += 1
         return
     tasks = np.flatnonzero(state.runnable[r] & (state.cpu[r] == queue))
     u = draws.draw_keyed(state.key[draws.PICK][r], one.nodes + n, state.step_index[r])[0]

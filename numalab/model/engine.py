@@ -92,12 +92,12 @@ def _spill(layout: Layout, free: Ints, wanted: NDArray[Any], k: Ints) -> None:
 def _task_side(state: State, faults: fault.Faults) -> None:
     """Carry the step's faults to the tasks: groups, placement, buffers, attempts to move (docs/model.md 4.7)."""
     one = state.layout
-    groups_before = state.group.copy() if (~faults.private & faults.accounted).any() else None
+    groups_before = state.group.copy() if not faults.private.all() else None
     private, rate_local = groups.join(state, faults)
     if groups_before is not None:
         _refresh_changed_groups(state, groups_before)
 
-    task = np.unique((faults.r * one.tasks + faults.t)[faults.accounted])
+    task = np.unique(faults.r * one.tasks + faults.t)
     r, t = task // one.tasks, task % one.tasks
     retry = now_ms(state)[r] > state.retry_ms[r, t]
     place = placement.due(state, r, t)
@@ -122,16 +122,15 @@ def _refresh_changed_groups(state: State, before: Ints) -> None:
 
 def _buffer(state: State, faults: fault.Faults, private: NDArray[np.bool_], local: NDArray[np.bool_]) -> None:
     """Add the step's faults to the buffers and to what the scan rate counts."""
-    use = np.flatnonzero(faults.accounted)
-    r, t, k = faults.r[use], faults.t[use], faults.k[use]
-    kind = private[use].astype(np.int64)
-    _add(state.membuf, (r, t, faults.memory[use], kind), k)
-    _add(state.cpubuf, (r, t, faults.here[use], kind), k)
-    _add(state.locality, (r, t, local[use].astype(np.int64)), k)
-    moved = faults.migrated[use]
+    r, t, k = faults.r, faults.t, faults.k
+    kind = private.astype(np.int64)
+    _add(state.membuf, (r, t, faults.memory, kind), k)
+    _add(state.cpubuf, (r, t, faults.here, kind), k)
+    _add(state.locality, (r, t, local.astype(np.int64)), k)
+    moved = faults.migrated
     _add(state.pages_migrated, (r[moved], t[moved]), k[moved])
     if state.kernel.fail_slows:
-        failed = faults.failed[use]
+        failed = faults.failed
         _add(state.locality, (r[failed], t[failed], np.full(int(failed.sum()), FAIL)), k[failed])
 
 

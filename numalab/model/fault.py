@@ -29,7 +29,7 @@ class Faults:
     r, t, q, a, v, b : (K,) run, task, PTE block, access, VMA, memory block
     k, c : (K,) pages of the block, hint faults it counts
     here : (K,) the faulting CPU's node
-    shared, no_group, accounted : (K,) flags
+    shared, no_group : (K,) flags: may join other processes' groups; may not group at all
     memory : (K,) node of the block after the fault
     local : (K,) was on the CPU's node before
     private : (K,) first touch or own page, judged before the last user was replaced
@@ -48,7 +48,6 @@ class Faults:
     here: Ints
     shared: Bools
     no_group: Bools
-    accounted: Bools
     memory: Ints
     local: Bools
     private: Bools
@@ -68,6 +67,8 @@ def take(state: State, touches: Touches) -> Faults | None:
         None if nothing faulted.
     """
     touches = _first_only(state, touches)
+    _untrap(state, touches)
+    touches = _accounted_only(state, touches)
     if not touches.r.size:
         return None
     faults = _open(state, touches)
@@ -94,14 +95,31 @@ def _first_only(state: State, touches: Touches) -> Touches:
     return Touches(touches.r[keep], touches.t[keep], touches.q[keep], touches.a[keep])
 
 
+def _untrap(state: State, touches: Touches) -> None:
+    """Make the PTEs present again."""
+    if touches.r.size:
+        state.trapped[touches.r, touches.q] = False
+        np.subtract.at(state.pending, (touches.r, state.layout.access_vma[touches.a]), 1)
+        state.intensity[state.pending == 0] = 0
+
+
+def _accounted_only(state: State, touches: Touches) -> Touches:
+    """Drop faults on large folios mapped by PTEs where the kernel does not account them; they still cost."""
+    fix = state.fix
+    if state.kernel.large_folio_accounting or not (fix.vma_kind == FOLIO).any():
+        return touches
+    folio = fix.vma_kind[state.layout.access_vma[touches.a]] == FOLIO
+    r, t = touches.r[folio], touches.t[folio]
+    np.add.at(state.debt_ns, (r, t), state.par.hint_fault_ns[r])
+    np.add.at(state.counters["minor_faults"], r, 1)
+    return Touches(*(part[~folio] for part in (touches.r, touches.t, touches.q, touches.a)))
+
+
 def _open(state: State, touches: Touches) -> Faults:
-    """Make the PTEs present again and note what does not depend on other faults of the step."""
+    """Note what does not depend on other faults of the step."""
     one, fix, kernel = state.layout, state.fix, state.kernel
     r, t, q, a = touches.r, touches.t, touches.q, touches.a
     v = one.access_vma[a]
-    state.trapped[r, q] = False
-    np.subtract.at(state.pending, (r, v), 1)
-    state.intensity[state.pending == 0] = 0
     b = q + fix.vma_block_offset[v]
     kind = fix.vma_kind[v]
     size = len(r)
@@ -115,7 +133,6 @@ def _open(state: State, touches: Touches) -> Faults:
         here=state.node_of_task[r, t],
         shared=shared,
         no_group=_no_group(state, r, q, v),
-        accounted=(kind != FOLIO) | kernel.large_folio_accounting,
         memory=np.zeros(size, np.int64),
         local=np.zeros(size, np.bool_),
         private=np.zeros(size, np.bool_),
@@ -206,7 +223,7 @@ def should_migrate(
     foreign = np.flatnonzero(~one_stage & ~own & (g >= 0))
     if foreign.size:
         answer[foreign] = _group_allows(state, r[foreign], g[foreign], source[foreign], target[foreign])
-    deferred = (state.par.migrate_deferred[r] > 0) & ~unset & ~own & (state.deferred[r, t] > 0)
+    deferred = (state.par.migrate_deferred[r] > 0) & ~own & (state.deferred[r, t] > 0)
     answer &= ~deferred
     if state.kernel.early_private:
         early = (state.preferred[r, t] < 0) | (state.seq_seen[r, t] <= EARLY_SCANS)
@@ -233,7 +250,7 @@ def _defer(state: State, faults: Faults, rows: Ints, last_cpu: Ints, last_pid: I
     r, t = faults.r[rows], faults.t[rows]
     foreign = (last_cpu >= 0) & (last_pid != state.fix.task_pid8[t])
     elsewhere = foreign & (state.layout.cpu_node[np.maximum(0, last_cpu)] != faults.here[rows])
-    used = foreign & ~elsewhere
+    used = ~elsewhere & (foreign | (last_cpu < 0))
     np.add.at(state.deferred_used, (r[used], t[used]), 1)
     state.deferred_set[r[elsewhere], t[elsewhere]] = True
 

@@ -22,7 +22,7 @@ def join(state: State, faults: Faults) -> tuple[Bools, Bools]:
     local : (K,) the fault counts as local for the scan rate
     """
     private, local = faults.private.copy(), faults.local.copy()
-    left = np.flatnonzero(~faults.private & faults.accounted)
+    left = np.flatnonzero(~faults.private)
     while left.size:
         changes, refused = _judge(state, faults, left)
         private[left] = refused

@@ -76,15 +76,17 @@ def _preferred_after(state: State, r: Ints, t: Ints, found: search.Found) -> Int
     if len(state.fix.nodes_with_cpus) == 1:
         return here
     g = state.group[r, t]
-    target = np.where(found.cpu >= 0, one.cpu_node[np.maximum(0, found.cpu)], -1)
+    hit = found.cpu >= 0
     rule = state.kernel.stay_put
     if rule == "best_cpu":
-        return np.where(g >= 0, np.where(target >= 0, target, here), -1)
-    node = target if rule == "off" else np.where(target >= 0, found.last, here)
-    fits = (g >= 0) & (node >= 0) & groups.active(state, r, g, np.maximum(0, node))
-    if rule == "several_active":
-        fits &= state.gcount[r, g] > 1
-    return np.where(fits, node, -1)
+        return np.where(g >= 0, np.where(hit, one.cpu_node[np.maximum(0, found.cpu)], here), -1)
+    if rule == "always":
+        return np.where(hit, found.last, -1)
+    if rule == "active":
+        fits = groups.active(state, r, g, np.where(hit, found.last, here))
+    else:
+        fits = groups.active(state, r, g, found.last) & (hit if rule == "off" else state.gcount[r, g] > 1)
+    return np.where((g >= 0) & fits, found.last, -1)
 
 
 def _carry_out(state: State, r: int, t: int, found: search.Found, i: int) -> None:

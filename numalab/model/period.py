@@ -48,10 +48,10 @@ def bounds(state: State, r: Ints, t: Ints) -> tuple[Ints, Ints, Ints]:
     )
 
 
-def adapt(state: State, r: Ints, t: Ints, kinds: Ints) -> None:
+def adapt(state: State, r: Ints, t: Ints, kinds: Ints, longest_before: Ints) -> None:
     """Adapt the scan period of tasks that were just placed.
 
-    Nothing faulted, or a migration failed (``fail_slows``): the period doubles, the process's next scan is put
+    No local and no shared fault, or a migration failed (``fail_slows``): the period doubles, the process's next scan is put
     off by it, and the locality counts are kept, so one failure goes on doubling. Else the share of local faults
     (and of private ones) against ``numa_period_threshold`` decides, in tenths.
 
@@ -59,12 +59,13 @@ def adapt(state: State, r: Ints, t: Ints, kinds: Ints) -> None:
     ----------
     r, t : (K,) run and task
     kinds : (K, 2) faults since the last placement, shared and private
+    longest_before : (K,) longest period before placement decayed the faults; it bounds the doubling
     """
     shortest, _, longest = bounds(state, r, t)
     period = state.period_ms[r, t]
     counts = state.locality[r, t]
     local, remote = counts[:, LOCAL], counts[:, REMOTE]
-    idle = local + remote == 0
+    idle = local + kinds[:, SHARED] == 0
     if state.kernel.fail_slows:
         idle |= counts[:, FAIL] != 0
     step = -(-period // PERIOD_SLOTS)
@@ -75,7 +76,7 @@ def adapt(state: State, r: Ints, t: Ints, kinds: Ints) -> None:
     else:
         diff = _private_first(local_tenths, kinds, threshold, step)
     state.period_ms[r, t] = np.where(
-        idle, np.minimum(longest, 2 * period), np.clip(period + diff, shortest, longest)
+        idle, np.minimum(longest_before, 2 * period), np.clip(period + diff, shortest, longest)
     )
     busy = ~idle
     state.locality[r[busy], t[busy]] = 0

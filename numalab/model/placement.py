@@ -29,6 +29,7 @@ def place(state: State, r: Ints, t: Ints) -> Bools:
     (K,) bool
         Which tasks placement itself wants moved.
     """
+    _, _, longest = period.bounds(state, r, t)
     kinds = _decay(state, r, t)
     g = state.group[r, t]
     if (g >= 0).any():
@@ -37,7 +38,7 @@ def place(state: State, r: Ints, t: Ints) -> Bools:
     choice = choose_preferred(state, r, t)
     changed = (choice >= 0) & (choice != state.preferred[r, t])
     state.preferred[r[changed], t[changed]] = choice[changed]
-    period.adapt(state, r, t, kinds)
+    period.adapt(state, r, t, kinds, longest)
     if state.kernel.migrate_at_placement == "on_change":
         return changed
     if state.kernel.migrate_at_placement == "not_there":
@@ -111,8 +112,8 @@ def _choose_for_group(
     rule = state.kernel.preferred_rule
     best = _most(of_group)
     if rule == "weight_sum":
-        weight = _permille(faults, total) + _permille(of_group, group_total)
-        return np.where((best >= 0) & (best != own), _most(weight), own)
+        both = _most(_permille(faults, total) + _permille(of_group, group_total))
+        return np.where((best >= 0) & (best != own) & (both >= 0), both, own)
     if rule == "group_max" or state.fix.class_ == topology.DIRECT:
         return best
     distance = state.layout.distance

@@ -130,6 +130,7 @@ def _walk(state: State, window: _Window) -> bool:
     first = int(np.searchsorted(fix.vma_end[areas], window.start, side="right"))
     if first == len(areas):
         state.seq[r, m] += 1
+        state.offset[r, m] = 0
         window.start, first = 0, 0
     for v in areas[first:]:
         if not _may_scan(state, int(v)) or not _pid_filter(state, window, int(v)):
@@ -167,21 +168,39 @@ def _pid_filter(state: State, window: _Window, v: int) -> bool:
     seq = int(state.seq[r, m])
     if seq != 0 and window.now < state.vma_next_ms[r, v]:
         return False
-    if window.now > state.vma_reset_ms[r, v]:
+    if rule == "complete":
+        _age_pids(state, window, v)
+        if state.prev_seq[r, v] == seq:
+            state.offset[r, m] = state.fix.vma_end[v]
+            return False
+    if not window.forced and not _is_mine(state, window, v):
+        window.skipped = True
+        return False
+    if rule == "active":
+        _age_pids(state, window, v)
+    return True
+
+
+def _age_pids(state: State, window: _Window, v: int) -> None:
+    """Forget who faulted in an area long ago."""
+    r = window.run
+    if state.seq[r, window.process] != 0 and window.now > state.vma_reset_ms[r, v]:
         state.pids0[r, v], state.pids1[r, v] = state.pids1[r, v], 0
         state.vma_reset_ms[r, v] += 4 * state.par.scan_delay_ms[r]
-    if rule == "complete" and state.prev_seq[r, v] == seq:
-        state.offset[r, m] = state.fix.vma_end[v]
-        return False
-    if window.forced or seq < 2:
+
+
+def _is_mine(state: State, window: _Window, v: int) -> bool:
+    """Say whether the scanning thread faulted in an area lately, or nobody can be expected to have."""
+    r, m = window.run, window.process
+    seq = int(state.seq[r, m])
+    if seq < 2:
         return True
     if (state.pids0[r, v] | state.pids1[r, v]) & state.fix.task_pid_bit[window.task]:
         return True
-    if rule == "complete":
+    if state.kernel.pid_filter == "complete":
         threads = int((state.cpu[r, state.layout.task_process == m] >= 0).sum())
         if state.offset[r, m] > state.layout.vma_start[v] or seq > state.prev_seq[r, v] + threads:
             return True
-    window.skipped = True
     return False
 
 
@@ -214,10 +233,10 @@ def _mark(state: State, window: _Window, v: int, low: int, high: int) -> tuple[i
     first = int(one.vma_pte[v])
     shared = _left_alone_as_shared(state, r, v)
     if shared and kernel.cow_skip_rest_of_vma and high > low:
-        window.looked += k
+        window.looked += 1 if kind == HUGE else k
         return 0, True
-    window.looked += k * (high - low)
-    if shared or (kernel.skip_dirty_file and _dirty_file(state, v)):
+    window.looked += (1 if kind == HUGE else k) * (high - low)
+    if shared or (kernel.skip_dirty_file and kind != HUGE and _dirty_file(state, v)):
         return 0, False
     ptes = slice(first + low, first + high)
     wanted = ~state.trapped[r, ptes]

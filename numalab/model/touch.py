@@ -116,7 +116,9 @@ def _random(state: State, live: Live, sel: Ints) -> tuple[Ints, Ints, Ints, Ints
     touched = np.diff(np.r_[before, upto[-1]])
     areas = area[first]
     state.intensity.ravel()[areas] += touched
-    which, q = _pop_due(state, areas)
+    open_ = np.flatnonzero(touched > 0)
+    which, q = _pop_due(state, areas[open_])
+    which = open_[which]
     if not q.size:
         return empty, empty, empty, empty, empty
     r = areas[which] // one.vmas

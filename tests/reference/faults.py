@@ -26,7 +26,6 @@ class Fault:
     block: int
     k: int  # pages
     c: int  # faults it counts for
-    accounted: bool
     no_group: bool = False
     shared: bool = False
     local: bool = False
@@ -74,12 +73,15 @@ def list_faults(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
             o.debt_ns[t] += c * o.par.hint_fault_ns
             continue
         seen.add(q)
-        block = o.lay.region_first[g] + q - o.lay.vma_pte[v]
-        accounted = kind != FOLIO or o.sw.large_folio_accounting
-        listed.append(Fault(t, a, v, g, q, block, k, c, accounted))
         o.trapped[q] = False
         o.threshold[q] = 0
         o.pending[v] -= 1
+        if kind == FOLIO and not o.sw.large_folio_accounting:
+            o.counters["minor_faults"] += c
+            o.debt_ns[t] += c * o.par.hint_fault_ns
+            continue
+        block = o.lay.region_first[g] + q - o.lay.vma_pte[v]
+        listed.append(Fault(t, a, v, g, q, block, k, c))
     return listed
 
 
@@ -102,7 +104,7 @@ def fault(o: Oracle, f: Fault, deferral: Deferral) -> None:
     """4.6: one fault, steps 1 to 7."""
     t, b, v = f.task, f.block, f.vma
     here, src = o.node_of(t), o.node[b]
-    # 1. spec 4.6: a FOLIO without large_folio_accounting does 2 to 7 and pays; only 4.7 leaves it out
+    # 1
     f.local = src == here
     o.counters["numa_hint_faults"] += f.c
     o.counters["minor_faults"] += f.c
@@ -164,7 +166,7 @@ def filter_says_yes(o: Oracle, f: Fault, src: int, dst: int, deferral: Deferral)
     # d
     if not unset and f.last_pid == mine:
         return True
-    if o.sw.migrate_deferred > 0 and not unset and o.deferred[t] > 0:
+    if o.sw.migrate_deferred > 0 and o.deferred[t] > 0:
         deferral.used[t] = deferral.used.get(t, 0) + 1
         return False
     # e

@@ -271,21 +271,24 @@ class Search:
     def settle(self) -> None:
         """7.3: the preferred node of a grouped task after a search."""
         o, t, g = self.o, self.t, self.o.group[self.t]
-        # spec 7.3: "Not maymove" would leave best_cpu without any kernel; asked of stay_put alone
+        found = self.best_cpu >= 0
+        if o.sw.stay_put == "always" and found:
+            o.preferred[t] = self.last
         if not self.grouped:
             return
-        found = self.best_cpu >= 0
         node = o.lay.cpu_node[self.best_cpu] if found else self.s
         match o.sw.stay_put:
             case "off":
-                if found and active(o, g, node):
-                    o.preferred[t] = node
+                if found and active(o, g, self.last):
+                    o.preferred[t] = self.last
             case "best_cpu":
                 o.preferred[t] = node
-            case _:  # active, several_active
-                nid = self.last if found else self.s
-                if active(o, g, nid) and (o.sw.stay_put == "active" or o.gcount[g] > 1):
-                    o.preferred[t] = nid
+            case "active":
+                if active(o, g, self.last if found else self.s):
+                    o.preferred[t] = self.last
+            case "several_active":
+                if o.gcount[g] > 1 and active(o, g, self.last):
+                    o.preferred[t] = self.last
 
     def act(self) -> None:
         """7.3: the move, the swap or nothing."""

@@ -83,7 +83,12 @@ def preferred_choice(o: Oracle, t: int) -> int:
         case "weight_sum":
             if best < 0 or own == best:
                 return own
-            both = most([task_weight(o, t, n, 0) + group_weight(o, t, n, 0) for n in range(o.N)])
+            both = most(
+                [
+                    1000 * sum(o.mem[t][n]) // max(1, o.total[t]) + 1000 * group_faults(o, g, n) // max(1, o.gtotal[g])
+                    for n in range(o.N)
+                ]
+            )
             return both if both >= 0 else own
         case "group_max":
             return best
@@ -95,14 +100,14 @@ def preferred_choice(o: Oracle, t: int) -> int:
             return best_cluster(o, o.gmem[g])
 
 
-def adapt_period(o: Oracle, t: int, types: list[int]) -> None:
-    """6: the scan period after a placement."""
+def adapt_period(o: Oracle, t: int, types: list[int], longest: int) -> None:
+    """6: the scan period after a placement; longest is max_period before the decay."""
     m = o.lay.task_process[t]
     remote, local, fail = o.locality[t]
     shared, private = types
     P = o.period_ms[t]
     if local + shared == 0 or (o.sw.fail_slows and fail != 0):
-        o.period_ms[t] = min(max_period(o, t), 2 * P)
+        o.period_ms[t] = min(longest, 2 * P)
         o.next_scan_ms[m] = o.now_ms + o.period_ms[t]
         return
     lr = 10 * local // (local + remote) if local + remote else 0

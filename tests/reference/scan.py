@@ -133,7 +133,7 @@ class Window:
         if not vmas:
             o.seq[self.m] += 1
             self.start = 0
-            o.offset[self.m] = 0  # spec 4.4: does not say so, the kernel's reset does; (d) asks for offset
+            o.offset[self.m] = 0
             vmas = o.process_vmas[self.m]
         for v in vmas:
             if self.unsuitable(v) or self.filtered(v):
@@ -164,16 +164,24 @@ class Window:
             return False
         if o.seq[m] != 0 and o.now_ms < o.vma_next_ms[v]:
             return True
-        if o.now_ms > o.vma_reset_ms[v]:
-            o.pids0[v], o.pids1[v] = o.pids1[v], 0
-            o.vma_reset_ms[v] += 4 * sw.scan_delay_ms
+        if sw.pid_filter == "complete":
+            self.age(v)
         if sw.pid_filter == "complete" and o.prev_seq[v] == o.seq[m]:
             o.offset[m] = o.lay.vma_start[v] + o.lay.vma_pages[v]
             return True
         if not self.forced and not self.mine(v):
             self.skipped = True
             return True
+        if sw.pid_filter == "active":
+            self.age(v)
         return False
+
+    def age(self, v: int) -> None:
+        """4.4 (b): forget who faulted long ago."""
+        o = self.o
+        if o.seq[self.m] != 0 and o.now_ms > o.vma_reset_ms[v]:
+            o.pids0[v], o.pids1[v] = o.pids1[v], 0
+            o.vma_reset_ms[v] += 4 * o.sw.scan_delay_ms
 
     def mine(self, v: int) -> bool:
         """4.4 (d): whether the task may scan VMA v."""
@@ -215,13 +223,13 @@ class Window:
         k, huge = lay.region_block_pages[g], lay.region_kind[g] == HUGE
         marked = 0
         cow = shared_cow(o, v)
-        unmarked = o.sw.skip_dirty_file and lay.region_file[g] and lay.region_dirty[g]
+        unmarked = o.sw.skip_dirty_file and lay.region_file[g] and lay.region_dirty[g] and not huge
         local_node = -1
         # spec 4.4: "has one task": of the layout, started or not
         if o.sw.skip_local_single_user and not lay.vma_shared[v] and not huge and len(o.process_tasks[self.m]) == 1:
             local_node = o.node_of(self.t)
         for j in range(ceiling(start - lay.vma_start[v], k), ceiling(end - lay.vma_start[v], k)):
-            self.looked_at += k  # spec 4.3: a HUGE block counts 1 only when marked, 512 when looked at
+            self.looked_at += 1 if huge else k
             if cow:
                 if o.sw.cow_skip_rest_of_vma:
                     return marked, True

@@ -14,17 +14,16 @@ if TYPE_CHECKING:
 
 def account(o: Oracle, listed: list[Fault]) -> None:
     """4.7: groups, placements, buffers and attempts to move of the step."""
-    accounted = [f for f in listed if f.accounted]
     rate_local: list[bool] = []
-    for f in accounted:
+    for f in listed:
         here = o.node_of(f.task)
         if not f.priv and not f.no_group:
             f.priv = join(o, f.task, here, f.last_cpu, f.last_pid, f.shared)
         rate_local.append(f.local or counts_as_local(o, f, here))
-    faulting = sorted({f.task for f in accounted})
+    faulting = sorted({f.task for f in listed})
     due = {t for t in faulting if o.now_ms > o.retry_ms[t]}
     asking = place(o, faulting, due)
-    for f, local in zip(accounted, rate_local, strict=True):
+    for f, local in zip(listed, rate_local, strict=True):
         o.membuf[f.task][f.memory_node][f.priv] += f.k
         o.cpubuf[f.task][o.node_of(f.task)][f.priv] += f.k
         o.locality[f.task][local] += f.k
@@ -52,6 +51,7 @@ def place(o: Oracle, faulting: list[int], due: set[int]) -> set[int]:
         turn = o.sw.placement_at == "every_fault" or t in due
         if turn and o.seq_seen[t] != o.seq[o.lay.task_process[t]]:
             placing.append(t)
+    longest = {t: placement.max_period(o, t) for t in placing}
     types = {t: placement.decay(o, t) for t in placing}
     for g in {o.group[t] for t in placing if o.group[t] >= 0}:
         placement.update_active(o, g)
@@ -59,5 +59,5 @@ def place(o: Oracle, faulting: list[int], due: set[int]) -> set[int]:
     for t in placing:
         if placement.choose(o, t):
             asking.add(t)
-        placement.adapt_period(o, t, types[t])
+        placement.adapt_period(o, t, types[t], longest[t])
     return asking
