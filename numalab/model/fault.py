@@ -225,10 +225,15 @@ def should_migrate(
         answer[foreign] = _group_allows(state, r[foreign], g[foreign], source[foreign], target[foreign])
     deferred = (state.par.migrate_deferred[r] > 0) & ~own & (state.deferred[r, t] > 0)
     answer &= ~deferred
-    if state.kernel.early_private:
-        early = (state.preferred[r, t] < 0) | (state.seq_seen[r, t] <= EARLY_SCANS)
-        answer |= early & (unset | own)
-    return np.asarray(answer)
+    return np.asarray(answer | _early(state, r, t, unset | own))
+
+
+def _early(state: State, r: Ints, t: Ints, private: Bools) -> Bools:
+    """Say which private faults come early enough in a task's life to migrate at once (``early_private``)."""
+    if not state.kernel.early_private:
+        return np.zeros(len(r), np.bool_)
+    early = (state.preferred[r, t] < 0) | (state.seq_seen[r, t] <= EARLY_SCANS)
+    return np.asarray(early & private)
 
 
 def _group_allows(state: State, r: Ints, g: Ints, source: Ints, target: Ints) -> Bools:
@@ -247,6 +252,8 @@ def _group_allows(state: State, r: Ints, g: Ints, source: Ints, target: Ints) ->
 
 def _defer(state: State, faults: Faults, rows: Ints, last_cpu: Ints, last_pid: Ints) -> None:
     """Count migration deferral: a foreign page seen from elsewhere starts it, foreign pages use it up (3.14)."""
+    late = ~_early(state, faults.r[rows], faults.t[rows], faults.private[rows])
+    rows, last_cpu, last_pid = rows[late], last_cpu[late], last_pid[late]
     r, t = faults.r[rows], faults.t[rows]
     foreign = (last_cpu >= 0) & (last_pid != state.fix.task_pid8[t])
     elsewhere = foreign & (state.layout.cpu_node[np.maximum(0, last_cpu)] != faults.here[rows])

@@ -89,7 +89,7 @@ def random_layout(rng: random.Random) -> Layout:
     if nodes > 2 and rng.random() < 0.2:
         cpus[rng.randrange(nodes)] = 0
     processes = rng.choice([1, 1, 2, 3, 4])
-    threads = [rng.choice([1, 2, 3, 5]) for _ in range(processes)]
+    threads = [rng.choice([1, 3, 5]) for _ in range(processes)]
     tasks = sum(threads)
     task_process = [m for m in range(processes) for _ in range(threads[m])]
     total_cpus = sum(cpus)
@@ -135,7 +135,7 @@ def random_layout(rng: random.Random) -> Layout:
     accesses = []
     for t in range(tasks):
         mine = [v for v, vma in enumerate(vmas) if vma["m"] == task_process[t]]
-        for v in sorted(rng.sample(mine, rng.randint(0, len(mine)))):
+        for v in sorted(rng.sample(mine, rng.randint(min(1, len(mine)), len(mine)))):
             blocks = regions[vmas[v]["g"]]["blocks"]
             accesses.append(
                 (t, v, rng.choice([2000, 50_000, 400_000]), rng.choice([RANDOM, SEQUENTIAL]),
@@ -185,7 +185,7 @@ def random_layout(rng: random.Random) -> Layout:
         "region_file": of("file"), "region_exec": of("exec"), "region_dirty": of("dirty"),
         "vma_read": flags(0.95), "vma_write": [regions[v["g"]]["write"] for v in vmas], "vma_shared": shared,
         "vma_cow": [not s for s in shared], "vma_mof": flags(0.95), "vma_scannable": flags(0.9),
-        "vma_migratable": flags(0.97), "vma_pte_write": flags(0.7), "vma_pinned": flags(0.1),
+        "vma_migratable": flags(0.97), "vma_pte_write": flags(0.85), "vma_pinned": flags(0.1),
         "process_single_node": [rng.random() < 0.1 for _ in range(processes)],
     }  # fmt: skip
     return Layout(

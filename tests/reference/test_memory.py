@@ -129,7 +129,7 @@ def test_local_pages_of_a_single_task_are_not_marked():
 def test_huge_pages_count_512_and_1():
     o = oracle(threads=1, kind=HUGE, block_pages=512)
     window = window_of(o)
-    assert (window.looked_at, window.updates) == (16 * 512, 16)
+    assert (window.looked_at, window.updates) == (16, 16)
     assert (o.counters["numa_pte_updates"], o.counters["numa_huge_pte_updates"]) == (16 * 512, 16)
 
 
@@ -346,13 +346,15 @@ def test_large_folios_were_not_accounted():
     for kernel, faulting in (("6.12", 0), ("6.14", 16)):
         o = oracle(kernel, threads=2, kind=FOLIO, block_pages=16, switches={"scan_delay_ms": 20}, rate=10**6)
         run(o, 100)
-        assert o.counters["numa_hint_faults"] >= 16
+        assert o.counters["numa_hint_faults"] >= faulting
+        assert (o.counters["numa_hint_faults"] > 0) is (faulting > 0)
+        assert o.counters["minor_faults"] >= 16
         assert (sum(map(sum, o.locality)) > 0) is (faulting > 0)
 
 
 def test_shared_faults_between_active_nodes_count_as_local():
     o = remote("3.17")
-    f = faults.Fault(0, 0, 0, 0, 0, 0, 1, 1, True, memory_node=1)
+    f = faults.Fault(0, 0, 0, 0, 0, 0, 1, 1, memory_node=1)
     assert not counts_as_local(o, f, 0)
     groups.create(o, 0, 0)
     assert not counts_as_local(o, f, 0)

@@ -1,0 +1,236 @@
+"""The command ``numalab``: what can be asked for, and how it ends.
+
+Nothing here imports numpy or xarray, so help and wrong arguments are answered at once. Each command is a
+function in :mod:`numalab.commands` that takes the parsed arguments, prints, and returns the exit code; its
+module is imported when it is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from numalab import __version__
+from numalab.commands import BAD_INPUT, CLOSED_PIPE, INTERNAL, INTERRUPTED, fail
+
+EXIT_CODES = """\
+exit codes:
+  0    done
+  1    compared, and not equal (rerun)
+  2    bad input: arguments, a file, a name; one line on stderr says what to do
+  3    an error in numalab itself, with a traceback to report
+  130  interrupted with Ctrl-C"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; default: those of the process.
+
+    Returns
+    -------
+    int
+        The exit code, as ``numalab --help`` lists them.
+    """
+    try:
+        try:
+            return _dispatch(argv)
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # Nobody reads on, as with `| head`. Python flushes once more at exit: let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except OSError as error:
+        return fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except Exception as error:
+        # numalab's own errors say what is wrong with the input; any other is a mistake in numalab.
+        if isinstance(error, ValueError) and type(error).__module__.partition(".")[0] == "numalab":
+            return fail(str(error))
+        sys.excepthook(type(error), error, error.__traceback__)
+        return fail("this is an error in numalab; please report it with the lines above", INTERNAL)
+
+
+def _dispatch(argv: Sequence[str] | None) -> int:
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if "call" not in args:
+        parser.print_help(sys.stderr)
+        return BAD_INPUT
+    module, _, function = args.call.partition(":")
+    return int(getattr(import_module(f"numalab.commands.{module}"), function)(args))
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Build the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="numalab",
+        description="Linux automatic NUMA balancing: replay it, see why, change a knob and look again.",
+        epilog=f"`numalab COMMAND --help` describes a command, with examples.\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"numalab {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _add_threads(commands)
+    _add_runs(commands)
+    _add_read(commands)
+    _add_catalogs(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
+
+
+def _add(
+    commands: _Commands[argparse.ArgumentParser], name: str, call: str, short: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    lines = [line.strip() for line in examples.strip().splitlines()]
+    parser = commands.add_parser(
+        name,
+        help=short,
+        description=description,
+        epilog="\n  ".join(["examples:" if len(lines) > 1 else "example:", *lines]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(call=call)
+    return parser
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON for a program instead of text")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, got {text!r}")
+    return int(text)
+
+
+def _add_threads(commands: _Commands[argparse.ArgumentParser]) -> None:
+    threads = _add(
+        commands,
+        "threads",
+        "threads:threads",
+        "list the patch threads that numalab is about",
+        "List the five patch threads: the question each asks, its mail, and whether it is replayed yet.",
+        "numalab threads",
+    )
+    _add_json(threads)
+    replay = _add(
+        commands,
+        "replay",
+        "threads:replay",
+        "replay a patch thread: published figures beside the model's",
+        "Run the model for a patch thread and print what the mail says beside what the model gives. Where the two\n"
+        "disagree the table says so; that is a result, not an error (exit code 0).",
+        """numalab replay convergence --seeds 4
+        numalab replay all --seeds 12 -o runs
+        numalab replay convergence --full -o runs      every variant, 30 seeds; takes long""",
+    )
+    replay.add_argument("thread", metavar="THREAD", help="a name that `numalab threads` lists, or: all")
+    replay.add_argument("--seeds", type=_count, metavar="N", help="runs of each variant (default: the thread's own)")
+    replay.add_argument(
+        "--full", action="store_true", help="every variant of the thread, at the number of seeds quoted"
+    )
+    replay.add_argument(
+        "-o", "--out", metavar="DIR", help="write datasets (.nc), figures (.png) and text (.txt) here, over older ones"
+    )
+    _add_json(replay)
+
+
+def _add_runs(commands: _Commands[argparse.ArgumentParser]) -> None:
+    run = _add(
+        commands,
+        "run",
+        "runs:run",
+        "simulate what a TOML file describes",
+        "Simulate the machine, workload and kernel of a description file, print a summary and save the dataset.\n"
+        "Interrupted with Ctrl-C it saves the time that all runs have reached.",
+        """numalab run mine.toml
+        numalab run mine.toml -o runs/first.nc --force""",
+    )
+    run.add_argument("file", metavar="FILE.toml", help="tables [machine], [workload], [kernel] and [run]")
+    run.add_argument("-o", "--out", metavar="RUN.nc", help="where to save (default: runs/FILE.nc)")
+    run.add_argument("--force", action="store_true", help="overwrite what is there")
+    _add_json(run)
+    show = _add(
+        commands,
+        "show",
+        "runs:show",
+        "summarise a saved run, simulated or measured",
+        "Say what a dataset is, how it was made, and what came out: counters, local share, convergence, moves.",
+        """numalab show runs/mine.nc
+        numalab show runs/mine.nc --json""",
+    )
+    show.add_argument("file", metavar="RUN.nc")
+    _add_json(show)
+    rerun = _add(
+        commands,
+        "rerun",
+        "runs:rerun",
+        "repeat a saved simulation and compare",
+        "Simulate a dataset again from what it says about itself. Exit code 0: equal in every variable; 1: not.",
+        "numalab rerun runs/mine.nc",
+    )
+    rerun.add_argument("file", metavar="RUN.nc")
+    _add_json(rerun)
+
+
+def _add_read(commands: _Commands[argparse.ArgumentParser]) -> None:
+    read = _add(
+        commands,
+        "read",
+        "read:read",
+        "read the output of a real tool, and say what was understood",
+        "Read a file or paste, say line by line what was understood and what was skipped, and optionally save it\n"
+        "as a dataset that every plot and table takes. Formats: `perf bench numa mem`.",
+        """numalab read bench.txt -o runs/bench.nc
+        perf bench numa mem -p 4 -t 4 -P 512 -0 -m -c | numalab read -""",
+    )
+    read.add_argument("file", metavar="FILE", help="a text file, or - for standard input")
+    read.add_argument("--format", metavar="NAME", help="do not guess the format (perf-bench-numa)")
+    read.add_argument("-o", "--out", metavar="OUT.nc", help="save as a dataset")
+    read.add_argument("--force", action="store_true", help="overwrite what is there")
+    _add_json(read)
+
+
+def _add_catalogs(commands: _Commands[argparse.ArgumentParser]) -> None:
+    kernels = _add(
+        commands,
+        "kernels",
+        "kernels:kernels",
+        "list kernels and their switches, or what differs between two",
+        "Without a name: every release, tree, patch and switch. NAME: a release or tree (all its values), a patch\n"
+        "(what it sets) or a switch. diff A B: the switches that differ between two kernels. Values marked ? were\n"
+        "inferred from neighbouring releases; the others were read in a tree of that release.",
+        """numalab kernels
+        numalab kernels 6.1
+        numalab kernels move_in_swap
+        numalab kernels diff 3.16 3.17""",
+    )
+    kernels.add_argument("names", metavar="NAME | diff A B", nargs="*")
+    _add_json(kernels)
+    for name, what, example in (
+        ("machines", "machine presets", "rik-4n80"),
+        ("workloads", "named workloads", "perf_bench_numa"),
+    ):
+        catalog = _add(
+            commands,
+            name,
+            f"catalogs:{name}",
+            f"list the {what}, or one in detail",
+            f'List the {what} that a description file can ask for with preset = "..."; with NAME one in detail.',
+            f"numalab {name}\nnumalab {name} {example}",
+        )
+        catalog.add_argument("name", metavar="NAME", nargs="?")
+        _add_json(catalog)

@@ -1,0 +1,101 @@
+"""``numalab threads`` and ``numalab replay``: the patch threads, and the model beside their mails."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numalab import patch_threads
+from numalab.commands import OK, CommandError
+from numalab.commands.output import columns, note, plural, print_json
+from numalab.records import nearest
+
+if TYPE_CHECKING:
+    from numalab.patch_threads import Replay
+
+
+def threads(args: Namespace) -> int:
+    """List the patch threads."""
+    known = patch_threads.THREADS.values()
+    if args.json:
+        keys = ("name", "title", "question", "mail", "ready")
+        print_json([{key: _plain(getattr(thread, key)) for key in keys} for thread in known])
+        return OK
+    head = ("NAME", "STATUS", "MAIL", "QUESTION")
+    rows = [(t.name, "replayed" if t.ready else "planned", str(t.mail), t.question) for t in known]
+    print(columns([head, *rows]))
+    print("\n`numalab replay NAME` prints the mail's figures beside the model's.")
+    return OK
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | str) else str(value)
+
+
+def replay(args: Namespace) -> int:
+    """Replay one thread, or all that can be."""
+    folder = Path(args.out) if args.out else None
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder}: expected a folder for the results, found a file; give -o another name")
+    chosen = _chosen(args.thread)
+    options = {"full": args.full, "out": folder, "progress": sys.stderr.isatty()}
+    if args.seeds is not None:
+        options["seeds"] = args.seeds
+    answers: dict[str, Any] = {}
+    for position, name in enumerate(chosen):
+        result = patch_threads.replay(name, **options)
+        written = _write(folder, name, result) if folder is not None else []
+        if args.json:
+            answers[name] = {"claims": [claim.to_dict() for claim in result.claims], "files": list(map(str, written))}
+        else:
+            print(("\n" if position else "") + result.text.rstrip("\n"), flush=True)
+        _say_written(written)
+    if args.json:
+        print_json(answers)
+    return OK
+
+
+def _chosen(name: str) -> list[str]:
+    known = patch_threads.THREADS
+    ready = [thread.name for thread in known.values() if thread.ready]
+    if name == "all":
+        planned = [other for other in known if other not in ready]
+        if planned:
+            note(f"not replayed yet, only planned: {', '.join(planned)}")
+        return ready
+    if name not in known:
+        raise CommandError(f"no patch thread {name!r}{nearest(name, known)}")
+    if name not in ready:
+        raise CommandError(f"the thread {name} is planned, not replayed yet; ready: {', '.join(ready)}")
+    return [name]
+
+
+def _write(folder: Path, name: str, result: Replay) -> list[Path]:
+    """Write everything a replay gave; each file appears whole or not at all."""
+    from numalab import runs
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [runs.save(ds, folder / f"{name}-{key}.nc") for key, ds in result.datasets.items()]
+    for key, figure in result.figures.items():
+        path = folder / f"{name}-{key}.png"
+        part = path.with_name(f".{path.name}.numalab-tmp")
+        figure.savefig(part, format="png", dpi=150, bbox_inches="tight")
+        written.append(part.replace(path))
+    text = folder / f"{name}.txt"
+    part = text.with_name(f".{text.name}.numalab-tmp")
+    part.write_text(result.text, encoding="utf-8")
+    written.append(part.replace(text))
+    return written
+
+
+def _say_written(written: list[Path]) -> None:
+    if not written:
+        return
+    note(f"wrote {plural(len(written), 'file')}:")
+    for path in written:
+        note(f"  {path}")
+    first = next((path for path in written if path.suffix == ".nc"), None)
+    if first is not None:
+        note(f'summary of one: numalab show {first}; in Python: numalab.open("{first}"); notebooks: make lab')

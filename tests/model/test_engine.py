@@ -1,0 +1,120 @@
+"""Properties of the loop: skipping, batches, seeds, step length."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from numalab import runs
+from numalab.kernel import Kernel
+from numalab.machine import machine
+from numalab.model.engine import Engine
+from numalab.simulate import repeat, simulate
+from numalab.workload import Workload
+from numalab.workloads import perf_bench_numa, shared_cow, wrong_node
+from tests.reference.cases import PER_RUN, random_kernel, random_layout, random_params
+
+
+def advance(model: Engine, steps: int, skip: bool) -> int:
+    """Advance to a step index; returns how many steps were really taken."""
+    end, taken = np.full(model.state.runs, steps), 0
+    while (model.state.step_index < end).all():
+        if skip:
+            model.skip(end)
+        if (model.state.step_index < end).all():
+            model.step()
+            taken += 1
+    return taken
+
+
+def test_skipping_changes_nothing() -> None:
+    """Random cases end in the same state whether idle stretches are skipped or stepped, and much is skipped."""
+    skipped = compared = 0
+    for seed in range(150):
+        rng = random.Random(seed)
+        layout, kernel, params = random_layout(rng), random_kernel(rng), random_params(rng)
+        try:
+            stepped, fast = (Engine(layout, kernel, [seed], params) for _ in range(2))
+        except ValueError:
+            continue
+        advance(stepped, 220, skip=False)
+        skipped += 220 - advance(fast, 220, skip=True)
+        compared += 1
+        for name in PER_RUN:
+            np.testing.assert_array_equal(getattr(stepped.state, name), getattr(fast.state, name), err_msg=f"{seed} {name}")
+        for name, value in stepped.state.counters.items():
+            np.testing.assert_array_equal(value, fast.state.counters[name])
+        assert stepped.state.events == fast.state.events
+    assert compared > 100
+    assert skipped > 20 * compared
+
+
+def without_padding(ds: xr.Dataset, run: int) -> dict[str, Any]:
+    events = int(ds.event_count[run])
+    one = ds.isel(run=run)
+    return {
+        str(name): array.isel(event=slice(events)).values if "event" in array.dims else array.values
+        for name, array in one.data_vars.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Any, Workload]:
+    return machine("guest-4x2"), perf_bench_numa(4, 3, P=16, rate_mbps=100)
+
+
+def test_a_run_does_not_depend_on_its_batch(small: tuple[Any, Workload]) -> None:
+    """Seed 5 with scan size 4 is the same alone and among others, one of which stops early."""
+    many = simulate(*small, "3.17", seconds=6, seeds=[3, 5, 9], scan_size_mb=[4, 8], stop_converged_s=1)
+    alone = simulate(*small, "3.17", seconds=6, seeds=[5], scan_size_mb=4, stop_converged_s=1)
+    at = int(np.flatnonzero((many.seed == 5) & (many.scan_size_mb == 4))[0])
+    mine, theirs = without_padding(alone, 0), without_padding(many, at)
+    assert mine.keys() == theirs.keys()
+    for name in mine:
+        np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
+
+
+def test_repeat_gives_the_same_run(small: tuple[Any, Workload], tmp_path: Any) -> None:
+    ds = simulate(*small, Kernel("4.15", scan_size_mb=8), seconds=3, seeds=[1, 2], remote_cost=[0, 500])
+    runs.save(ds, tmp_path / "run.nc")
+    assert runs.differences(ds, repeat(runs.open(tmp_path / "run.nc"))) == []
+
+
+def test_seeds_differ(small: tuple[Any, Workload]) -> None:
+    ds = simulate(*small, "3.17", seconds=4, seeds=[0, 1])
+    assert (ds.task_node.isel(run=0) != ds.task_node.isel(run=1)).any()
+
+
+@pytest.mark.parametrize(
+    ("host", "workload", "kernel", "quantity"),
+    [
+        ("guest-2x2", wrong_node(32), "6.12", "numa_pages_migrated"),
+        ("guest-2x2", wrong_node(32), "3.17", "numa_pte_updates"),
+        ("guest-4x2", perf_bench_numa(4, 3, P=16, rate_mbps=100), "3.17", "numa_hint_faults"),
+        ("guest-4x2", shared_cow(16, size_ints=200_000), "4.15", "numa_hint_faults"),
+    ],
+    ids=["wrong_node-migrated", "wrong_node-updates", "perf-faults", "cow-faults"],
+)
+def test_halving_the_step_stays_within_the_spread(host: str, workload: Workload, kernel: str, quantity: str) -> None:
+    """Medians over seeds at 1 ms and at 0.5 ms differ by less than the spread between seeds (or 3 %)."""
+    totals = [
+        simulate(machine(host), workload, kernel, seconds=10, seeds=range(10), step_us=step)[quantity].values[:, -1]
+        for step in (1000, 500)
+    ]
+    spread = max(np.ptp(values) for values in totals)
+    gap = abs(np.median(totals[0]) - np.median(totals[1]))
+    assert np.median(totals[0]) > 0
+    assert gap <= max(spread, 0.03 * np.median(totals[0])), (totals, gap, spread)
+
+
+def test_unknown_parameters_are_named(small: tuple[Any, Workload]) -> None:
+    with pytest.raises(ValueError, match="scan_size: no such parameter; known: .*scan_size_mb"):
+        simulate(*small, "3.17", seconds=1, scan_size=4)
+    with pytest.raises(ValueError, match="every: no variable 'tasks'"):
+        simulate(*small, "3.17", seconds=1, every={"tasks": 1})
+    with pytest.raises(ValueError, match="seeds: expected at least one"):
+        simulate(*small, "3.17", seconds=1, seeds=[])

@@ -1,0 +1,113 @@
+"""The array model and the oracle agree, state by state, on random machines, workloads and kernels."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from numalab.kernel import Kernel, names
+from numalab.layout import Layout
+from numalab.model.engine import Engine
+from tests.reference.cases import array_state, oracle_state, random_kernel, random_layout, random_params
+from tests.reference.oracle import Oracle
+
+
+def engine(layout: Layout, kernel: Kernel, seeds: list[int], params: dict[str, int]) -> Engine | None:
+    """The array model, or None if the memory does not fit the machine."""
+    try:
+        return Engine(layout, kernel, seeds, params)
+    except ValueError as error:
+        assert "fits on no node" in str(error)
+        return None
+
+
+def assert_agree(layout: Layout, kernel: Kernel, params: dict[str, int], seeds: list[int], steps: int) -> Engine | None:
+    model = engine(layout, kernel, seeds, params)
+    if model is None:
+        return None
+    oracles = [Oracle(layout, kernel, params, seed) for seed in seeds]
+    for step in range(steps):
+        model.step()
+        for run, oracle in enumerate(oracles):
+            oracle.step()
+            mine, theirs = array_state(model.state, run), oracle_state(oracle, layout)
+            differ = {name: (mine[name], theirs[name]) for name in theirs if mine[name] != theirs[name]}
+            assert not differ, f"step {step}, run {run}, {kernel!r}: {sorted(differ)}\n{str(differ)[:2000]}"
+    for run, oracle in enumerate(oracles):
+        events = [event[1:] for event in model.state.events if event[0] == run]
+        assert events == [tuple(event) for event in oracle.events]
+    check_invariants(model)
+    return model
+
+
+def check_invariants(model: Engine) -> None:
+    """What must hold whatever the rules do."""
+    state, one = model.state, model.state.layout
+    pages = one.region_block_pages[state.fix.block_region]
+    for run in range(state.runs):
+        on_node = np.bincount(state.node[run], weights=pages, minlength=one.nodes)
+        np.testing.assert_array_equal(state.free[run], one.node_pages - one.node_reserved - on_node)
+        assert (state.free[run] >= 0).all()
+        np.testing.assert_array_equal(
+            state.pending[run], np.bincount(state.fix.pte_vma, weights=state.trapped[run], minlength=one.vmas)
+        )
+        np.testing.assert_array_equal(state.total[run], state.mem[run].sum(axis=(1, 2)))
+        for g in range(one.tasks):
+            members = state.group[run] == g
+            assert state.gtasks[run, g] == members.sum()
+            np.testing.assert_array_equal(state.gmem[run, g], state.mem[run][members].sum(axis=0))
+            np.testing.assert_array_equal(state.gcpu[run, g], state.cpuf[run][members].sum(axis=0))
+    assert (state.task_weight >= 0).all()
+    if state.fix.class_ == 0:
+        assert (state.task_weight.sum(axis=3) <= 1000).all()
+        assert (state.group_weight.sum(axis=3) <= 1000).all()
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False))
+def test_random_cases_agree(rng: random.Random) -> None:
+    layout, kernel, params = random_layout(rng), random_kernel(rng), random_params(rng)
+    assert_agree(layout, kernel, params, [rng.randrange(2**40)], steps=150)
+
+
+@pytest.mark.parametrize("name", list(names()))
+def test_every_kernel_agrees_in_a_batch(name: str) -> None:
+    """Every release and tree on several machines, two seeds side by side."""
+    for seed in range(6):
+        rng = random.Random(f"{name} {seed}")
+        layout, params = random_layout(rng), random_params(rng)
+        kernel = Kernel(name, scan_delay_ms=4, scan_period_min_ms=20, scan_period_max_ms=200, scan_size_mb=2)
+        assert_agree(layout, kernel, params, [1, 2], steps=100)
+
+
+def test_cases_reach_the_rules() -> None:
+    """The random cases are not idle: between them they migrate, are refused, group, move, swap and balance."""
+    seen: dict[str, int] = dict.fromkeys(
+        ("migrated", "refused", "huge", "grouped", "move", "swap", "balance", "failed", "waited", "deferred"), 0
+    )
+    for seed in range(60):
+        rng = random.Random(seed)
+        model = engine(random_layout(rng), random_kernel(rng), [seed], random_params(rng))
+        if model is None:
+            continue
+        for _ in range(150):
+            model.step()
+        state = model.state
+        kinds = [event[2] for event in state.events]
+        found: dict[str, Any] = {
+            "migrated": state.counters["numa_pages_migrated"].sum(),
+            "refused": state.counters["migrate_refused"].sum(),
+            "huge": state.counters["numa_huge_pte_updates"].sum(),
+            "grouped": (state.gtasks > 1).sum(),
+            "waited": state.waited_ns.sum(),
+            "deferred": state.deferred.sum(),
+            **{name: kinds.count(i) for i, name in enumerate(("move", "swap", "balance", "failed"))},
+        }
+        seen = {name: count + int(found[name] > 0) for name, count in seen.items()}
+    assert all(count >= 1 for count in seen.values()), seen
+    assert seen["migrated"] >= 15 and seen["grouped"] >= 8 and seen["swap"] >= 5, seen
