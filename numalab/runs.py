@@ -43,6 +43,7 @@ __all__ = [
     "concat",
     "differences",
     "equal",
+    "extend",
     "open",
     "padded",
     "provenance",
@@ -113,6 +114,19 @@ def build(
     }
     validate(ds)
     return ds
+
+
+def extend(ds: xr.Dataset, variables: Mapping[str, Any]) -> xr.Dataset:
+    """Return a run with further variables, given as to `build`.
+
+    Raises
+    ------
+    SchemaError
+        When a name is unknown, or an array does not fit its declaration.
+    """
+    result = ds.assign({name: _array(name, value, _declared(name)) for name, value in variables.items()})
+    validate(result)
+    return result
 
 
 def padded(dim: str, rows: Sequence[Mapping[str, ArrayLike]]) -> dict[str, NDArray[Any]]:

@@ -34,7 +34,7 @@ def simulate(
     seconds: float,
     seeds: Iterable[int] = (0,),
     every: Mapping[str, float | None] | None = None,
-    stop_converged_s: float | None = None,
+    stop_after_converged_s: float | None = None,
     progress: bool = False,
     **parameters: int | Sequence[int],
 ) -> xr.Dataset:
@@ -51,9 +51,9 @@ def simulate(
     every : mapping of str to float or None, optional
         How often variables are recorded, in seconds (0: every step), or None: not at all. Without it
         each variable is sampled some ten to a few hundred times per run.
-    stop_converged_s : float, optional
-        Stop a run once all threads of every process have been on one node for this long; the rest of its
-        record repeats the last state.
+    stop_after_converged_s : float, optional
+        Stop a run this long after all threads of every process were first on one node; the rest of its record
+        repeats the last state.
     progress : bool
         Show a progress bar on stderr.
     **parameters : int or sequence of int
@@ -83,13 +83,17 @@ def simulate(
     end = max(1, round(seconds / dt))
     intervals = _intervals(every, end, dt)
     layout = compile_layout(machine, workload)
-    bar = tqdm(total=end * dt * len(grid), unit="s", disable=not progress, desc=f"{workload.name[:40]} on {kernel.name}")
+    bar = tqdm(
+        total=end * dt * len(grid), unit="s", disable=not progress, desc=f"{workload.name[:40]} on {kernel.name}"
+    )
     parts: list[_Part] = []
     try:
         for chosen in _chunks(len(grid)):
             params = {name: column[chosen] for name, column in values.items()}
             engine = Engine(layout, kernel, grid[chosen], params)
-            part = _Part(engine, intervals, end, len(chosen), None if stop_converged_s is None else stop_converged_s / dt)
+            part = _Part(
+                engine, intervals, end, len(chosen), None if stop_after_converged_s is None else stop_after_converged_s / dt
+            )
             parts.append(part)
             part.run(bar, dt)
     except KeyboardInterrupt:
@@ -105,7 +109,7 @@ def simulate(
         "seconds": seconds,
         "seeds": seeds,
         "every": dict(every) if every else None,
-        "stop_converged_s": stop_converged_s,
+        "stop_after_converged_s": stop_after_converged_s,
         "parameters": {name: value if isinstance(value, int) else list(value) for name, value in parameters.items()},
     }
     return _dataset(machine, workload, kernel, layout, parts, grid, values, parameters, dt, provenance)
@@ -129,7 +133,7 @@ def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
         seconds=how["seconds"],
         seeds=how["seeds"],
         every=how["every"],
-        stop_converged_s=how["stop_converged_s"],
+        stop_after_converged_s=how["stop_after_converged_s"],
         progress=progress,
         **how["parameters"],
     )
@@ -142,7 +146,7 @@ class _Part:
         self.engine, self.end, self.count, self.hold = engine, end, count, hold
         self.recorder = Recorder(every, count, end)
         self.events: list[tuple[int, ...]] = []
-        self._together_since = np.full(count, -1, np.int64)
+        self._converged_at = np.full(count, -1, np.int64)
 
     def run(self, bar: tqdm, dt: float) -> None:
         state, recorder = self.engine.state, self.recorder
@@ -174,17 +178,17 @@ class _Part:
             state.keep(np.flatnonzero(~done))
 
     def _settled(self) -> NDArray[np.bool_]:
-        """Say which runs have had every process on one node for long enough."""
+        """Say which runs have long enough ago had every process on one node."""
         state = self.engine.state
         first = state.fix.process_first_task
         node = state.node_of_task
         same = (np.minimum.reduceat(node, first, axis=1) == np.maximum.reduceat(node, first, axis=1)).all(axis=1)
-        since = self._together_since
-        since[state.number[~same]] = -1
-        fresh = same & (since[state.number] < 0)
-        since[state.number[fresh]] = state.step_index[fresh]
+        at = self._converged_at
+        fresh = same & (at[state.number] < 0)
+        at[state.number[fresh]] = state.step_index[fresh]
+        first_time = at[state.number]
         assert self.hold is not None
-        return np.asarray(same & (state.step_index - since[state.number] >= self.hold))
+        return np.asarray((first_time >= 0) & (state.step_index - first_time >= self.hold))
 
     def reached(self) -> int:
         """Return how many samples of the sparsest variable all runs have."""
@@ -248,7 +252,9 @@ def _dataset(
         "region": np.array(_region_names(layout)),
         "kind": np.array(["shared", "private"]),
     }
-    coords |= {name: (("run",), values[name][:count]) for name, given in parameters.items() if not isinstance(given, int)}
+    coords |= {
+        name: (("run",), values[name][:count]) for name, given in parameters.items() if not isinstance(given, int)
+    }
     recorder = parts[0].recorder
     variables: dict[str, Any] = {}
     for position, interval in enumerate(recorder.intervals):

@@ -116,6 +116,27 @@ def test_a_run_is_saved_and_opened(installed):
     assert run([installed / "venv/bin/python", "-c", code], installed) == "[] None\n"
 
 
-@pytest.mark.parametrize(("command", "word"), [("--help", "replay"), ("machines", "node"), ("kernels", "3.17")])
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("--help", "replay"),
+        ("machines", "rik-4n80"),
+        ("workloads", "shared_cow"),
+        ("kernels", "3.17"),
+        ("threads", "convergence"),
+    ],
+)
 def test_commands(installed, command, word):
     assert word in run([installed / "venv/bin/numalab", command], installed)
+
+
+def test_an_example_that_ships_runs(installed):
+    python = installed / "venv/bin/python"
+    code = "from numalab import _data; print(_data.read_text('examples', 'preset.toml'))"
+    text = run([python, "-c", code], installed)
+    small = text.replace("rik-4n80", "guest-2x2").replace("p = 8", "p = 2").replace("t = 20", "t = 2")
+    small = small.replace("P = 1000", "P = 16").replace("seconds = 100", "seconds = 2")
+    (installed / "mine.toml").write_text(small)
+    out = run([installed / "venv/bin/numalab", "run", "mine.toml"], installed)
+    assert "seeds 0-11; 2 s in steps of 1 ms" in out
+    assert "equal" in run([python, "-m", "numalab", "rerun", "runs/mine.nc"], installed)

@@ -63,6 +63,10 @@ def _print_summary(facts: summary.Facts, path: Path, as_json: bool) -> None:
         print(summary.text(facts))
 
 
+#: What a simulation says about itself so that it can be repeated.
+_NEEDED = ("machine", "workload", "kernel", "seconds", "seeds", "every", "stop_after_converged_s", "parameters")
+
+
 def rerun(args: Namespace) -> int:
     """Repeat a saved simulation and compare."""
     stored = runs.open(args.file)
@@ -70,6 +74,9 @@ def rerun(args: Namespace) -> int:
     if stored.attrs["source"] != "simulated" or "workload" not in how:
         kind = "several simulations joined together" if "concatenated" in how else "not a simulation"
         raise CommandError(f"{args.file}: is {kind}; only the dataset of one simulation can be repeated")
+    missing = [key for key in _NEEDED if key not in how]
+    if missing:
+        raise CommandError(f"{args.file}: does not say its {', '.join(missing)}; another version of numalab made it")
     facts = summary.summarise(stored)
     again = repeat(stored, progress=sys.stderr.isatty())
     notes = _notes(facts)

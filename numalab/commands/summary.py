@@ -100,7 +100,7 @@ def _setup(how: Mapping[str, Any]) -> Facts:
         "seeds": how["seeds"],
         "step_us": step[0] if isinstance(step, list) else step,
         "parameters": parameters,
-        "stop_converged_s": how.get("stop_converged_s"),
+        "stop_after_converged_s": how.get("stop_after_converged_s"),
     }
 
 
@@ -112,9 +112,9 @@ def _kernel(stored: Mapping[str, Any]) -> Facts:
     facts: Facts = {"name": name, "release": release, "differs": {}, "table_changed": {}}
     if release in known.releases:
         facts["differs"] = {
-            key: [known.switches[key].cells[release].value, value]
-            for key, value in switches.items()
-            if key in known.switches and known.switches[key].cells[release].value != value
+            key: [switch.cells[release].value, switches[key]]
+            for key, switch in known.switches.items()
+            if key in switches and switches[key] != switch.cells[release].value
         }
     try:
         now = Kernel(name, **stored["set"]).switches
@@ -218,8 +218,9 @@ def _setup_rows(facts: Facts) -> list[tuple[str, str]]:
         rows.append(("kernel", _kernel_text(setup["kernel"])))
         step = f"steps of {setup['step_us'] / 1000:g} ms"
         rows.append(("runs", f"seeds {_ranges(setup['seeds'])}; {number(setup['seconds'])} s in {step}"))
-        if setup["stop_converged_s"] is not None:
-            rows.append(("stopped", f"a run ends once converged for {number(setup['stop_converged_s'])} s"))
+        if setup["stop_after_converged_s"] is not None:
+            after = number(setup["stop_after_converged_s"])
+            rows.append(("stopped", f"each run {after} s after it was first converged; the rest repeats that state"))
         rows += [("set", f"{key} = {value}") for key, value in setup["parameters"].items() if key != "step_us"]
     if facts["interrupted"]:
         rows.append(("interrupted", f"recorded up to {number(facts['recorded_s'])} s only"))
@@ -288,8 +289,8 @@ def _remark(name: str, spread: Facts) -> str:
     some = f"{spread['defined']} of {spread['runs']} runs"
     if not spread["defined"]:
         return f"(in {plural(spread['runs'], 'run')})"
-    what = "that converged" if "converge" in name else "that report it" if name.startswith("perf_") else "with faults"
-    return f"{unit} (of the {some} {what})".strip()
+    what = "converged" if "converge" in name else "report it" if name.startswith("perf_") else "with faults"
+    return f"{unit} ({some} {what})".strip()
 
 
 def _group_table(groups: list[Facts]) -> str:

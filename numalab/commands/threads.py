@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +23,18 @@ def threads(args: Namespace) -> int:
     known = patch_threads.THREADS.values()
     if args.json:
         keys = ("name", "title", "question", "mail", "ready")
-        print_json([{key: _plain(getattr(thread, key)) for key in keys} for thread in known])
+        print_json([{key: getattr(thread, key) for key in keys} for thread in known])
         return OK
     head = ("NAME", "STATUS", "MAIL", "QUESTION")
-    rows = [(t.name, "replayed" if t.ready else "planned", str(t.mail), t.question) for t in known]
+    rows = [(t.name, "replayed" if t.ready else "planned", _date(t.mail), t.question) for t in known]
     print(columns([head, *rows]))
     print("\n`numalab replay NAME` prints the mail's figures beside the model's.")
     return OK
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, bool | str) else str(value)
+def _date(mail: str) -> str:
+    found = re.search(r"\d{4}-\d\d-\d\d", mail)
+    return found[0] if found else mail
 
 
 def replay(args: Namespace) -> int:
@@ -40,12 +43,12 @@ def replay(args: Namespace) -> int:
     if folder is not None and folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder}: expected a folder for the results, found a file; give -o another name")
     chosen = _chosen(args.thread)
-    options = {"full": args.full, "out": folder, "progress": sys.stderr.isatty()}
+    options = {"full": args.full, "progress": sys.stderr.isatty()}
     if args.seeds is not None:
         options["seeds"] = args.seeds
     answers: dict[str, Any] = {}
     for position, name in enumerate(chosen):
-        result = patch_threads.replay(name, **options)
+        result = _replay(name, options)
         written = _write(folder, name, result) if folder is not None else []
         if args.json:
             answers[name] = {"claims": [claim.to_dict() for claim in result.claims], "files": list(map(str, written))}
@@ -55,6 +58,14 @@ def replay(args: Namespace) -> int:
     if args.json:
         print_json(answers)
     return OK
+
+
+def _replay(name: str, options: Mapping[str, Any]) -> Replay:
+    try:
+        return patch_threads.replay(name, **options)
+    except ValueError as error:
+        # The arguments were checked before, so what is wrong now is not the user's input.
+        raise RuntimeError(f"replay of {name}: {error}") from error
 
 
 def _chosen(name: str) -> list[str]:

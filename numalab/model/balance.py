@@ -110,7 +110,9 @@ def _pull(state: State, r: int, n: int, busiest: int, idle: bool) -> None:
         if _is_hot(state, r, int(t), queue, busiest, n, idle) and state.balance_failed[r, n] <= CACHE_NICE_TRIES:
             continue
         target = int(allowed[state.nr[r, allowed].argmin()])
-        state.events.append((int(state.number[r]), int(state.step_index[r]), moves.BALANCE, int(t), queue, target, -1, 0))
+        state.events.append(
+            (int(state.number[r]), int(state.step_index[r]), moves.BALANCE, int(t), queue, target, -1, 0)
+        )
         runqueue.place(state, r, int(t), target)
         moves.changed_node(state, r, int(t), busiest, n)
         runqueue.requeue(state, r)
@@ -181,9 +183,7 @@ def _within_nodes(state: State) -> None:
         cpus = np.flatnonzero(one.cpu_node == n)
         high, low = int(cpus[state.nr[r, cpus].argmax()]), int(cpus[state.nr[r, cpus].argmin()])
         tasks = np.flatnonzero(state.runnable[r] & (state.cpu[r] == high))
-        movable = [
-            t for t in tasks if t != state.cur[r, high] and one.affinity[state.affinity_phase[r], t, low]
-        ]
+        movable = [t for t in tasks if t != state.cur[r, high] and one.affinity[state.affinity_phase[r], t, low]]
         if movable:
             runqueue.place(state, r, int(movable[0]), low)
             runqueue.requeue(state, r)

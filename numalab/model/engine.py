@@ -27,9 +27,7 @@ class Engine:
         Parameters and numeric switches that differ from their defaults; numbers or (R,) arrays.
     """
 
-    def __init__(
-        self, layout: Layout, kernel: Kernel, seeds: Any, params: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, layout: Layout, kernel: Kernel, seeds: Any, params: Mapping[str, Any] | None = None) -> None:
         self.state = State(layout, kernel, np.atleast_1d(np.asarray(seeds, np.int64)), params)
         runqueue.start_and_bind(self.state)
         _first_touch(self.state)
@@ -58,9 +56,7 @@ def _first_touch(state: State) -> None:
     """Put every block where it is first touched; a full node passes it on to the nearest with room."""
     one, fix = state.layout, state.fix
     k = one.region_block_pages[fix.block_region]
-    wanted = np.where(
-        one.block_node >= 0, one.block_node, state.node_of_task[:, np.maximum(0, -1 - one.block_node)]
-    )
+    wanted = np.where(one.block_node >= 0, one.block_node, state.node_of_task[:, np.maximum(0, -1 - one.block_node)])
     free = np.repeat((one.node_pages - one.node_reserved)[None], state.runs, axis=0)
     for r in range(state.runs):
         need = np.bincount(wanted[r], weights=k, minlength=one.nodes).astype(np.int64)

@@ -191,16 +191,16 @@ def _round(state: State, faults: Faults, rows: Ints) -> None:
     wanted = asked & ~local
     sel = np.flatnonzero(wanted)
     if sel.size:
-        passes = should_migrate(state, r[sel], faults.t[rows][sel], source[sel], here[sel], last_cpu[sel], last_pid[sel])
+        passes = should_migrate(
+            state, r[sel], faults.t[rows][sel], source[sel], here[sel], last_cpu[sel], last_pid[sel]
+        )
         _migrate(state, faults, rows[sel[passes]])
     if state.par.migrate_deferred.any():
         _defer(state, faults, rows[asked], last_cpu[asked], last_pid[asked])
     _write(state, faults, rows)
 
 
-def should_migrate(
-    state: State, r: Ints, t: Ints, source: Ints, target: Ints, last_cpu: Ints, last_pid: Ints
-) -> Bools:
+def should_migrate(state: State, r: Ints, t: Ints, source: Ints, target: Ints, last_cpu: Ints, last_pid: Ints) -> Bools:
     """Answer the migration filter: may a page on ``source`` follow a fault from ``target``?
 
     Parameters

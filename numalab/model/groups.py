@@ -73,7 +73,9 @@ def _wants_join(state: State, faults: Faults, rows: Ints, mine: Ints) -> tuple[B
     if sel.size:
         my_size, its_size = state.gtasks[r[sel], mine[sel]], state.gtasks[r[sel], its[sel]]
         tie = my_size == its_size
-        there[sel] = (my_size < its_size) | (tie & (address(state, r[sel], mine[sel]) <= address(state, r[sel], its[sel])))
+        there[sel] = (my_size < its_size) | (
+            tie & (address(state, r[sel], mine[sel]) <= address(state, r[sel], its[sel]))
+        )
     process = state.layout.task_process
     return there, there & ((process[other] == process[t]) | faults.shared[rows])
 
@@ -154,5 +156,3 @@ def update_active_nodes(state: State, r: Ints, g: Ints) -> None:
     now = np.where(was, faults >= (3 * most // 16)[:, None], faults > (6 * most // 16)[:, None])
     state.gactive[r, g] = now
     state.gcount[r, g] = now.sum(axis=1)
-
-

@@ -124,7 +124,14 @@ def changed_node(state: State, r: int, t: int, a: int, b: int) -> None:
 
 
 def _event(
-    state: State, r: int, kind: int, t: int, source: int | None = None, target: int = -1, partner: int = -1, gain: int = 0
+    state: State,
+    r: int,
+    kind: int,
+    t: int,
+    source: int | None = None,
+    target: int = -1,
+    partner: int = -1,
+    gain: int = 0,
 ) -> None:
     source = int(state.cpu[r, t]) if source is None else source
     state.events.append((int(state.number[r]), int(state.step_index[r]), kind, t, source, target, partner, gain))

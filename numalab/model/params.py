@@ -22,11 +22,17 @@ PARAMETERS: dict[str, Parameter] = {
     # time base
     "step_us": Parameter(1000, "us", "length of a step (the same for all runs of a batch)", "choice"),
     "tick_us": Parameter(4000, "us", "scheduler tick", "CONFIG_HZ=250"),
-    "slice_us": Parameter(12000, "us", "time a task runs before the next of its CPU's queue", "CFS: 24 ms latency, 2 tasks"),
-    "wake_us": Parameter(10000, "us", "a task with demand below 1000 decides anew to run or sleep this often", "choice"),
+    "slice_us": Parameter(
+        12000, "us", "time a task runs before the next of its CPU's queue", "CFS: 24 ms latency, 2 tasks"
+    ),
+    "wake_us": Parameter(
+        10000, "us", "a task with demand below 1000 decides anew to run or sleep this often", "choice"
+    ),
     # costs
     "pte_scan_ns": Parameter(5, "ns/page", "looking at a page in a scan", "order of a cached load"),
-    "pte_update_ns": Parameter(60, "ns/page", "marking a PTE, its share of the TLB flush included", "mmtests: 7 cycles x8"),
+    "pte_update_ns": Parameter(
+        60, "ns/page", "marking a PTE, its share of the TLB flush included", "mmtests: 7 cycles x8"
+    ),
     "hint_fault_ns": Parameter(1200, "ns", "taking a hint fault", "mmtests AutoNUMA cost: 5000 cycles at ~4 GHz"),
     "wp_fault_ns": Parameter(700, "ns", "a write-protect fault that reuses the page", "minor fault without allocation"),
     "migrate_ns": Parameter(1500, "ns", "isolating and remapping a page, without copy and unmapping", "choice"),
@@ -36,7 +42,9 @@ PARAMETERS: dict[str, Parameter] = {
     # load balancer
     "balancer_sigma": Parameter(100, "of 1000", "relative error with which the balancer sees a node's load", "fitted"),
     "fork_spread": Parameter(30, "of 1000", "relative error with which fork sees a node's load", "fitted"),
-    "newidle_ms": Parameter(0, "ms", "a node with an idle CPU balances this often; 0: every CPUs x 1 ms", "kernel default"),
+    "newidle_ms": Parameter(
+        0, "ms", "a node with an idle CPU balances this often; 0: every CPUs x 1 ms", "kernel default"
+    ),
     "domain_pct": Parameter(125, "percent", "load ratio above which the balancer acts", "NUMA domains before 5.10"),
     # bad luck
     "mmap_busy": Parameter(0, "of 1000", "chance that the scanner finds mmap_lock taken", "choice"),

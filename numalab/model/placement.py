@@ -105,9 +105,7 @@ def choose_preferred(state: State, r: Ints, t: Ints) -> Ints:
     return np.where(choice >= 0, state.fix.nearest_with_cpus[np.maximum(0, choice)], -1)
 
 
-def _choose_for_group(
-    state: State, faults: Ints, total: Ints, of_group: Ints, group_total: Ints, own: Ints
-) -> Ints:
+def _choose_for_group(state: State, faults: Ints, total: Ints, of_group: Ints, group_total: Ints, own: Ints) -> Ints:
     """Apply ``preferred_rule`` to grouped tasks (thread S1, patch 1; topology since 3.19)."""
     rule = state.kernel.preferred_rule
     best = _most(of_group)

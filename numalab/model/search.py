@@ -79,28 +79,28 @@ def find(state: State, r: Ints, t: Ints) -> Found:
     found = Found(none, none.copy(), np.zeros(len(r), np.int64), preferred.copy())
     if not r.size or len(state.fix.nodes_with_cpus) == 1:
         return found
-    query = _query(state, r, t)
-    first = np.flatnonzero(_preferred_is_searched(state, query, preferred))
-    _examine(state, query, found, first, preferred[first], preferred[first])
-    g = query.group
+    asked = query(state, r, t)
+    first = np.flatnonzero(_preferred_is_searched(state, asked, preferred))
+    _examine(state, asked, found, first, preferred[first], preferred[first])
+    g = asked.group
     spread = (g >= 0) & (state.gcount[r, g] > 1) if state.kernel.search_all_if_spread else np.zeros(len(r), np.bool_)
     more = (found.cpu < 0) | spread
     for n in state.fix.nodes_with_cpus:
-        sel = np.flatnonzero(more & (query.node != n) & (preferred != n))
+        sel = np.flatnonzero(more & (asked.node != n) & (preferred != n))
         node = np.full(len(sel), n)
-        own, group = _improvement(state, query.rows(sel), node, found.last[sel])
+        own, group = _improvement(state, asked.rows(sel), node, found.last[sel])
         worth = ~((own < 0) & (group < 0))
         sel, node = sel[worth], node[worth]
         before = found.last[sel]
         found.last[sel] = n
         if state.kernel.check_preferred == "has_capacity":
-            fits = has_capacity(state, query.rows(sel), node)
+            fits = has_capacity(state, asked.rows(sel), node)
             sel, node, before = sel[fits], node[fits], before[fits]
-        _examine(state, query, found, sel, node, before)
+        _examine(state, asked, found, sel, node, before)
     return found
 
 
-def _query(state: State, r: Ints, t: Ints) -> Query:
+def query(state: State, r: Ints, t: Ints) -> Query:
     fix = state.fix
     nr = nr_by_node(state, r)
     return Query(r, t, state.cpu[r, t], state.node_of_task[r, t], state.group[r, t], nr, nr < fix.task_capacity)
@@ -154,17 +154,20 @@ def _examine(state: State, query: Query, found: Found, sel: Ints, node: Ints, se
     if not sel.size:
         return
     part = query.rows(sel)
-    own, group = _improvement(state, part, node, seen_from)
-    grouped = part.group >= 0
-    if state.kernel.group_improvement == "if_positive":
-        base = np.where(group > 0, group, own)
-    else:
-        base = np.where(grouped, group, own)
-    candidates = _candidates(state, part, node, seen_from)
+    own, group, base = gains(state, part, node, seen_from)
+    at = candidates(state, part, node, seen_from)
     if state.kernel.maymove:
-        _examine_since_4_19(state, part, found, sel, node, own, base, candidates)
+        _examine_since_4_19(state, part, found, sel, node, own, base, at)
     else:
-        _examine_before_4_19(state, part, found, sel, node, own, group, base, candidates)
+        _examine_before_4_19(state, part, found, sel, node, own, group, base, at)
+
+
+def gains(state: State, query: Query, node: Ints, seen_from: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the task's, the group's, and the deciding improvement on a node (``group_improvement``): (K,) each."""
+    own, group = _improvement(state, query, node, seen_from)
+    if state.kernel.group_improvement == "if_positive":
+        return own, group, np.where(group > 0, group, own)
+    return own, group, np.where(query.group >= 0, group, own)
 
 
 @dataclass
@@ -192,7 +195,7 @@ class Candidates:
     group_gain: Ints
 
 
-def _candidates(state: State, query: Query, node: Ints, seen_from: Ints) -> Candidates:
+def candidates(state: State, query: Query, node: Ints, seen_from: Ints) -> Candidates:
     table = state.fix.node_cpus[node]
     cpu = np.maximum(0, table)
     r, rows = query.r[:, None], state.affinity_phase[query.r][:, None]
@@ -212,11 +215,49 @@ def _candidates(state: State, query: Query, node: Ints, seen_from: Ints) -> Cand
 
 
 # ------------------------------------------------------------------------------------ until 4.18
-def _examine_before_4_19(
-    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, group: Ints, base: Ints, at: Candidates
-) -> None:
-    """Weigh each CPU: an idle one as a move, a busy one as a swap or (``move_in_swap``) as a move."""
-    kernel, par = state.kernel, state.par
+@dataclass
+class Weighed:
+    """What the candidates of the examined nodes are worth, before any is compared with the best so far.
+
+    Attributes
+    ----------
+    swap : (K, X) gain of a swap with the task running there, of 1000
+    move : (K, 1) gain of a plain move to the node
+    swap_ok, idle_ok : (K, X) a swap, or the move to an idle CPU, is not ruled out
+    swap_fits, move_fits : (K, 1) the loads afterwards are not too imbalanced
+    single : (K, X) both CPUs have one task each, so loads do not count
+    """
+
+    swap: Ints
+    move: Ints
+    swap_ok: Bools
+    idle_ok: Bools
+    swap_fits: Bools
+    move_fits: Bools
+    single: Bools
+
+    def accept(self, state: State, rows: Ints, best: Ints) -> tuple[Bools, Bools, Bools]:
+        """Say what is better than the best so far: moves to idle CPUs, moves to busy ones, swaps; (k, X) each.
+
+        A busy CPU is taken by a move rather than a swap where that gains more (``move_in_swap``, thread S1 patch 5).
+        """
+        swap, move, best = self.swap[rows], self.move[rows], best[:, None]
+        strict = state.kernel.strict_improvement
+        better = swap > best if strict else swap >= best
+        move_better = move > best
+        idle = self.idle_ok[rows] & (move_better if strict else move >= best)
+        at_once = self.swap_ok[rows] & better & self.single[rows]
+        instead = np.zeros_like(idle)
+        if state.kernel.move_in_swap:
+            enters = better | move_better if strict else better
+            instead = self.swap_ok[rows] & enters & (move > swap) & move_better & self.move_fits[rows] & ~at_once
+        swaps = at_once | (self.swap_ok[rows] & better & self.swap_fits[rows] & ~instead)
+        return idle, instead, swaps
+
+
+def weigh(state: State, query: Query, node: Ints, own: Ints, group: Ints, base: Ints, at: Candidates) -> Weighed:
+    """Weigh each CPU of the nodes: an idle one as a move, a busy one as a swap and as a move."""
+    par = state.par
     grouped = query.group >= 0
     threshold = par.numa_move_threshold[query.r][:, None]
     within = own[:, None] + at.task_gain
@@ -227,37 +268,38 @@ def _examine_before_4_19(
 
     move_fits = ~too_imbalanced(state, query, node, UNIT_LOAD)
     idle_ok = move_fits & _idle_allowed(state, query, node) & ~((threshold[:, 0] > 0) & (base < threshold[:, 0]))
-    idle = at.valid & (at.cur < 0) & idle_ok[:, None]
-    swap_fits = ~too_imbalanced(state, query, node, 0)[:, None]
     single = (state.nr[query.r, query.cpu] == 1)[:, None] & (state.nr[query.r[:, None], at.cpu] == 1)
-    moveimp = base[:, None]
+    return Weighed(
+        swap=imp,
+        move=base[:, None],
+        swap_ok=swap_ok,
+        idle_ok=at.valid & (at.cur < 0) & idle_ok[:, None],
+        swap_fits=~too_imbalanced(state, query, node, 0)[:, None],
+        move_fits=move_fits[:, None],
+        single=single,
+    )
 
+
+def _examine_before_4_19(
+    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, group: Ints, base: Ints, at: Candidates
+) -> None:
+    """Go from one accepted candidate to the next; a move taken on a busy CPU scores one less than its gain."""
+    worth = weigh(state, query, node, own, group, base, at)
     best = found.gain[sel]
     after = np.full(len(sel), -1)
     columns = np.arange(at.cpu.shape[1])
     open_ = np.arange(len(sel))
     while open_.size:
-        b, o = best[open_][:, None], open_
-        better = imp[o] > b if kernel.strict_improvement else imp[o] >= b
-        move_better = moveimp[o] > b
-        take_idle = idle[o] & (move_better if kernel.strict_improvement else moveimp[o] >= b)
-        if kernel.move_in_swap:
-            enter = better | (move_better if kernel.strict_improvement else False)
-            take_move = swap_ok[o] & enter & (moveimp[o] > imp[o]) & move_better & move_fits[o][:, None]
-        else:
-            take_move = np.zeros_like(take_idle)
-        at_once = swap_ok[o] & better & single[o]
-        take_move &= ~at_once
-        take_swap = at_once | (swap_ok[o] & better & swap_fits[o] & ~take_move)
-        accepted = (take_idle | take_move | take_swap) & (columns > after[o][:, None])
+        take_idle, take_move, take_swap = worth.accept(state, open_, best[open_])
+        accepted = (take_idle | take_move | take_swap) & (columns > after[open_][:, None])
         hit = accepted.any(axis=1)
-        open_ = o[hit]
+        open_ = open_[hit]
         if not open_.size:
             break
         col = accepted[hit].argmax(axis=1)
         rows = np.flatnonzero(hit)
         swapped, moved = take_swap[rows, col], take_move[rows, col]
-        best[open_] = np.where(swapped, imp[open_, col], base[open_] - moved)
+        best[open_] = np.where(swapped, worth.swap[open_, col], base[open_] - moved)
         after[open_] = col
         found.cpu[sel[open_]] = at.cpu[open_, col]
         found.partner[sel[open_]] = np.where(swapped, at.cur[open_, col], -1)
@@ -277,6 +319,18 @@ def _idle_allowed(state: State, query: Query, node: Ints) -> Bools:
     return ~(fitting & target_full)
 
 
+def loads(state: State, query: Query, node: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return load of source and target as the load test sees them, and the capacities it weighs them with: (K,) each."""
+    rows = np.arange(len(node))
+    source, target = query.nr[rows, query.node] * UNIT_LOAD, query.nr[rows, node] * UNIT_LOAD
+    cap_source, cap_target = state.fix.capacity[query.node], state.fix.capacity[node]
+    if state.kernel.capacity_after:
+        return source, target, cap_source, cap_target
+    # the slip of before 3.17: loads are divided by capacity, the moved load is not
+    one = np.ones_like(source)
+    return FULL * source // cap_source, FULL * target // cap_target, one, one
+
+
 def too_imbalanced(state: State, query: Query, node: Ints, moved: int) -> Bools:
     """Say whether moving some load from the source to a node leaves them too uneven (``imbalance_rule``).
 
@@ -290,13 +344,8 @@ def too_imbalanced(state: State, query: Query, node: Ints, moved: int) -> Bools:
     -------
     (K,) bool
     """
-    rows, pct = np.arange(len(node)), state.par.imbalance_pct[query.r]
-    source, target = query.nr[rows, query.node] * UNIT_LOAD, query.nr[rows, node] * UNIT_LOAD
-    cap_source, cap_target = state.fix.capacity[query.node], state.fix.capacity[node]
-    if not state.kernel.capacity_after:
-        # the slip of before 3.17: loads are divided by capacity, the moved load is not
-        source, target = FULL * source // cap_source, FULL * target // cap_target
-        cap_source, cap_target = np.ones_like(source), np.ones_like(target)
+    pct = state.par.imbalance_pct[query.r]
+    source, target, cap_source, cap_target = loads(state, query, node)
     new_source, new_target = source - moved, target + moved
     if state.kernel.imbalance_rule == "improve":
         new = np.abs(new_target * cap_source - new_source * cap_target)
@@ -374,9 +423,7 @@ def _examine_since_4_19(
     found.gain[sel[~closed]] = best[~closed]
 
 
-def _swap_value(
-    state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Candidates
-) -> tuple[Ints, Bools]:
+def _swap_value(state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Candidates) -> tuple[Ints, Bools]:
     """Return what each swap is worth, and whether it brings the other task to its preferred node: (K, X) each."""
     within = own[:, None] + at.task_gain
     within = np.where(at.cur_grouped, within - _toward_zero(within, HYSTERESIS), within)

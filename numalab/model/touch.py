@@ -161,9 +161,7 @@ def _pop_due(state: State, areas: Ints) -> tuple[Ints, Ints]:
     return which, q
 
 
-def _sequential(
-    state: State, live: Live, sel: Ints, pending: Bools
-) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+def _sequential(state: State, live: Live, sel: Ints, pending: Bools) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Walk regions in order; a fault costs its task time, so a task whose faults are cheap runs ahead."""
     one, fix = state.layout, state.fix
     r, a, t, v = live.r[sel], live.a[sel], live.t[sel], live.v[sel]
@@ -209,5 +207,3 @@ def _walk(
     refund = np.where(passes, est, 0).sum(axis=1)
     np.subtract.at(state.debt_ns, (r, t), refund)
     return (r[row], t[row], q[row, col], a[row], col), count, left
-
-

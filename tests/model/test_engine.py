@@ -45,7 +45,9 @@ def test_skipping_changes_nothing() -> None:
         skipped += 220 - advance(fast, 220, skip=True)
         compared += 1
         for name in PER_RUN:
-            np.testing.assert_array_equal(getattr(stepped.state, name), getattr(fast.state, name), err_msg=f"{seed} {name}")
+            np.testing.assert_array_equal(
+                getattr(stepped.state, name), getattr(fast.state, name), err_msg=f"{seed} {name}"
+            )
         for name, value in stepped.state.counters.items():
             np.testing.assert_array_equal(value, fast.state.counters[name])
         assert stepped.state.events == fast.state.events
@@ -69,8 +71,8 @@ def small() -> tuple[Any, Workload]:
 
 def test_a_run_does_not_depend_on_its_batch(small: tuple[Any, Workload]) -> None:
     """Seed 5 with scan size 4 is the same alone and among others, one of which stops early."""
-    many = simulate(*small, "3.17", seconds=6, seeds=[3, 5, 9], scan_size_mb=[4, 8], stop_converged_s=1)
-    alone = simulate(*small, "3.17", seconds=6, seeds=[5], scan_size_mb=4, stop_converged_s=1)
+    many = simulate(*small, "3.17", seconds=6, seeds=[3, 5, 9], scan_size_mb=[4, 8], stop_after_converged_s=1)
+    alone = simulate(*small, "3.17", seconds=6, seeds=[5], scan_size_mb=4, stop_after_converged_s=1)
     at = int(np.flatnonzero((many.seed == 5) & (many.scan_size_mb == 4))[0])
     mine, theirs = without_padding(alone, 0), without_padding(many, at)
     assert mine.keys() == theirs.keys()

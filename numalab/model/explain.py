@@ -1,0 +1,106 @@
+"""Why a task goes where it goes: a search retold, candidate by candidate (kernels before 4.19)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from numalab.model import search
+from numalab.model.state import State
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One CPU examined for a task.
+
+    Attributes
+    ----------
+    cpu, cur : CPU, and the task running there (-1: idle)
+    swap_gain, move_gain : improvement of a swap and of a plain move, of 1000
+    best_before : the best improvement found before
+    verdict : what the kernel does with it, in words
+    accepted : it becomes the best so far
+    """
+
+    cpu: int
+    cur: int
+    swap_gain: int
+    move_gain: int
+    best_before: int
+    verdict: str
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class LoadTest:
+    """The load test of a plain move: loads as the kernel sees them, before and after, and its answer."""
+
+    source: int
+    target: int
+    new_source: int
+    new_target: int
+    refused: bool
+
+
+def load_test(state: State, r: int, t: int, node: int) -> LoadTest:
+    """Retell the load test of moving a task to a node."""
+    query = search.query(state, np.array([r]), np.array([t]))
+    nodes = np.array([node])
+    source, target, _, _ = (int(part[0]) for part in search.loads(state, query, nodes))
+    moved = search.UNIT_LOAD
+    refused = bool(search.too_imbalanced(state, query, nodes, moved)[0])
+    return LoadTest(source, target, source - moved, target + moved, refused)
+
+
+def explain(state: State, r: int, t: int, node: int) -> list[Candidate]:
+    """Retell the examination of one node for a task, starting from no candidate.
+
+    Parameters
+    ----------
+    state : State
+        With queues up to date; nothing is changed.
+    r, t, node : int
+
+    Raises
+    ------
+    ValueError
+        For kernels from 4.19 on, whose search goes another way.
+    """
+    if state.kernel.maymove:
+        raise ValueError("explain: knows the search of kernels before 4.19 only")
+    query = search.query(state, np.array([r]), np.array([t]))
+    nodes = np.array([node])
+    own, group, base = search.gains(state, query, nodes, nodes)
+    at = search.candidates(state, query, nodes, nodes)
+    worth = search.weigh(state, query, nodes, own, group, base, at)
+    best, result = np.zeros(1, np.int64), []
+    for x in np.flatnonzero(at.valid[0]):
+        idle, move, swap = (bool(part[0, x]) for part in worth.accept(state, np.array([0]), best))
+        before = int(best[0])
+        accepted = idle or move or swap
+        gain, move_gain = int(worth.swap[0, x]), int(base[0])
+        fits = bool(worth.move_fits[0, 0])
+        verdict = _verdict(state, at.cur[0, x] < 0, idle, move, swap, gain, move_gain, before, fits)
+        result.append(Candidate(int(at.cpu[0, x]), int(at.cur[0, x]), gain, move_gain, before, verdict, accepted))
+        if accepted:
+            best[0] = gain if swap else move_gain - int(move)
+    return result
+
+
+def _verdict(
+    state: State, empty: bool, idle: bool, move: bool, swap: bool, gain: int, move_gain: int, best: int, fits: bool
+) -> str:
+    if idle:
+        return "move to the idle CPU"
+    if move:
+        return "move: gains more than the swap, and the loads allow it"
+    if swap:
+        return "swap that gains nothing" if gain == 0 else "swap"
+    if empty:
+        return "idle, but the loads forbid the move"
+    if not state.kernel.move_in_swap:
+        return f"refused: the swap gains {gain}, no more than {best}; a plain move is not considered"
+    if move_gain > max(gain, best) and not fits:
+        return f"refused: the swap gains {gain}; the loads forbid the move"
+    return f"refused: gains no more than {best}"

@@ -1,0 +1,399 @@
+"""Thread S1, June 2014: why does one last thread never get home?
+
+``perf bench numa mem`` with 160 threads on 4 nodes and 80 CPUs, before and after Rik van Riel's seven patches.
+A run has converged when all threads of every process are on one node.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from numalab import _data, runs
+from numalab.kernel import Kernel
+from numalab.machine import machine
+from numalab.patch_threads import Claim, Replay, convergence_trap
+from numalab.readers import perf_bench
+from numalab.simulate import simulate
+from numalab.text import seconds, table
+from numalab.workloads import perf_bench_numa
+
+THREAD = "convergence"
+MACHINE = "rik-4n80"
+SHAPES = ((8, 20), (4, 40), (16, 10))
+#: 80 threads want one node that has room for 40: nothing can bring them together.
+CONTROL = (2, 80)
+BEFORE, AFTER = "3.16-tip", "3.17"
+PATCHES = ("S1#1", "S1#2", "S1#4", "S1#5", "S1#6", "S1#7")
+#: Visits of a thread with a CPU of its own. From the mail's trace: the fastest thread ends its fifth loop of
+#: 1000 MB at 41.8 s with half a CPU. Convergence hardly depends on it.
+RATE_MBPS = 240.0
+STEP_US = 4000
+SAMPLE_S = 0.25
+LIMIT_S = 120.0
+DEADLINE_S = 100.0
+#: perf sees a convergence one or two loops late; a run goes on for this long.
+AFTERGLOW_S = 25.0
+FITTED = "balancer_sigma was fitted to these words"
+
+
+def published() -> dict[str, Any]:
+    """Return the figures of the mail, as in ``data/published/convergence.toml``."""
+    return tomllib.loads(_data.read_text("published", "convergence.toml"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kernel with one shape of the benchmark, and parameters that differ from their defaults."""
+
+    label: str
+    shape: tuple[int, int]
+    kernel: Kernel
+    parameters: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """A name for files."""
+        words = [self.label, f"p{self.shape[0]}t{self.shape[1]}", *(f"{k}{v}" for k, v in self.parameters.items())]
+        return "-".join(words).replace(" ", "_").replace("#", "")
+
+
+def cases(full: bool) -> list[Case]:
+    """Return what a replay runs: the main kernels, or also each patch alone and in order, and the balancer's error."""
+    main = [Case(name, shape, Kernel(name)) for shape in SHAPES for name in (BEFORE, AFTER)]
+    control = [Case(AFTER, CONTROL, Kernel(AFTER))]
+    if not full:
+        return main + control
+    more = [Case("3.16", SHAPES[0], Kernel("3.16"))]
+    for shape in SHAPES:
+        more += [Case(f"{BEFORE}+{patch}", shape, Kernel(BEFORE).patched(patch)) for patch in PATCHES]
+        more += [
+            Case(f"{BEFORE}+{PATCHES[0]}..{PATCHES[n]}", shape, Kernel(BEFORE).patched(*PATCHES[: n + 1]))
+            for n in range(1, len(PATCHES) - 1)
+        ]
+        more.append(Case(f"{BEFORE}+S1#2+S1#5", shape, Kernel(BEFORE).patched("S1#2", "S1#5")))
+        more += [
+            Case(name, shape, Kernel(name), {"balancer_sigma": sigma}) for name in (BEFORE, AFTER) for sigma in (0, 150)
+        ]
+    later = [Case(name, SHAPES[0], Kernel(name)) for name in ("3.19", "4.15", "4.19", "6.1", "6.12")]
+    return main + control + more + later
+
+
+def run_case(case: Case, seeds: Sequence[int]) -> xr.Dataset:
+    """Simulate one case and add what perf would have printed."""
+    p, t = case.shape
+    ds = simulate(
+        machine(MACHINE),
+        perf_bench_numa(p, t, P=1000, rate_mbps=RATE_MBPS),
+        case.kernel,
+        seconds=LIMIT_S,
+        seeds=seeds,
+        every={"task_node": SAMPLE_S, "task_work_pages": SAMPLE_S, "free_pages": None, "numa_group_id": None},
+        stop_after_converged_s=AFTERGLOW_S,
+        step_us=STEP_US,
+        **case.parameters,
+    )
+    return add_perf_view(ds, loop_mb=1000)
+
+
+def add_perf_view(ds: xr.Dataset, loop_mb: float) -> xr.Dataset:
+    """Add the progress records ``perf bench numa mem -m -c`` would have printed of each run.
+
+    perf knows a thread's node from the end of its last loop only, and looks when its last thread ends one.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        With ``task_node`` and ``task_work_pages`` on one time axis.
+    loop_mb : float
+        Memory a thread visits in one loop.
+    """
+    records = [_records(ds.isel(run=run), loop_mb * 256) for run in range(ds.sizes["run"])]
+    variables: dict[str, Any] = dict(perf_bench.tabulate(records))
+    per_run = np.ones(len(records), np.int64)
+    first = [next((r.flag_s for r in each if r.flag == "converged"), math.nan) for each in records]
+    variables |= {
+        "perf_converged_s": np.array([math.nan if s is None else s for s in first]),
+        "perf_tasks": ds.sizes["task"] * per_run,
+        "perf_nodes": ds.sizes["node"] * per_run,
+        "perf_cpus": ds.sizes["cpu"] * per_run,
+        "perf_global_mb": 0 * per_run,
+        "perf_process_mb": round(loop_mb) * per_run,
+        "perf_thread_mb": 0 * per_run,
+        "perf_loops": -per_run,
+    }
+    return runs.extend(ds, variables)
+
+
+def _records(run: xr.Dataset, loop_pages: float) -> list[perf_bench.Progress]:
+    time = run[run.task_node.dims[0]].values
+    loops = (run.task_work_pages.values // loop_pages).astype(np.int64)
+    node, process = run.task_node.values, run.task_process.values
+    seen = np.full(node.shape[1], -1)
+    records: list[perf_bench.Progress] = []
+    converged = False
+    for k in range(1, len(time)):
+        ended = loops[k] > loops[k - 1]
+        seen[ended] = node[k, ended]
+        if ended[-1]:
+            record = perf_bench.observe(
+                float(time[k]), seen, process, loops[k] - 1, nodes=run.node.values.tolist(), converged_before=converged
+            )
+            converged = record.flag == "converged" or (converged and record.flag is None)
+            records.append(record)
+    return records
+
+
+# ------------------------------------------------------------------------------------ the replay
+def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Replay:
+    """Run the cases, print them beside the mail's words, and walk through the stuck state of its trace.
+
+    Ctrl-C ends it early with the cases that are finished.
+    """
+    results: dict[str, tuple[Case, xr.Dataset]] = {}
+    for case, ds in _run_all(cases(full), range(seeds), progress):
+        results[case.name] = (case, ds)
+    ordered = [results[case.name] for case in cases(full) if case.name in results]
+    outcome = Replay(THREAD, datasets={case.name: ds for case, ds in ordered})
+    outcome.claims = claims(ordered)
+    outcome.text = "\n\n".join(
+        [_head(), _times_table(ordered), claims_table(outcome.claims), _example(ordered), _trap()]
+    )
+    outcome.figures = {"times": plot_times(ordered)} if ordered else {}
+    return outcome
+
+
+def _run_all(todo: Sequence[Case], seeds: range, progress: bool) -> Iterator[tuple[Case, xr.Dataset]]:
+    workers = min(os.cpu_count() or 1, len(todo))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting: dict[Future[xr.Dataset], Case] = {pool.submit(run_case, case, list(seeds)): case for case in todo}
+        try:
+            for done, future in enumerate(as_completed(waiting), start=1):
+                if progress:
+                    print(f"[{done}/{len(todo)}] {waiting[future].name}", file=sys.stderr, flush=True)  # noqa: T201
+                yield waiting[future], future.result()
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def true_times(ds: xr.Dataset) -> NDArray[np.float64]:
+    """Return when each run first had every process on one node, infinity if never: (run,) s."""
+    return _never(ds.numa.convergence_time(first=True).values)
+
+
+def perf_times(ds: xr.Dataset) -> NDArray[np.float64]:
+    """Return when perf would have said so: (run,) s."""
+    return _never(ds.perf_converged_s.values)
+
+
+def _never(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(np.isnan(values), math.inf, values)
+
+
+def quantile(times: NDArray[np.float64], q: float) -> float:
+    """Return a quantile of times of which some are infinite: the sample at its upper rank."""
+    return float(np.sort(times)[min(len(times) - 1, math.ceil(q * len(times)) - 1 if q else 0)])
+
+
+def _head() -> str:
+    mail = published()
+    return (
+        f"{mail['thread']['subject']}\n"
+        f"{mail['thread']['author']}, {mail['thread']['date']}, <{mail['thread']['message_id']}>\n\n"
+        "The mail: before the series, convergence sometimes never came, or came minutes late; after it,\n"
+        "generally in 10-20 s, a few spikes of 30-40 s, very rarely minutes."
+    )
+
+
+def _times_table(results: Sequence[tuple[Case, xr.Dataset]]) -> str:
+    rows = []
+    for case, ds in results:
+        true, perf = true_times(ds), perf_times(ds)
+        label = case.label + "".join(f" {k}={v}" for k, v in case.parameters.items())
+        rows.append(
+            [
+                label, f"{case.shape[0]}x{case.shape[1]}", str(len(true)),
+                f"{np.mean(true <= DEADLINE_S):.0%}", seconds(quantile(true, 0.5)), seconds(quantile(true, 0.9)),
+                f"{np.mean(perf <= DEADLINE_S):.0%}", seconds(quantile(perf, 0.5)), seconds(quantile(perf, 0.9)),
+            ]
+        )  # fmt: skip
+    head = ["kernel", "p x t", "runs", "by 100 s", "median", "p90", "perf: by 100 s", "median", "p90"]
+    note = (
+        f"Seconds until every process is on one node; 'never' is not within {LIMIT_S:.0f} s. Right: as perf reports it."
+    )
+    return table(head, rows) + "\n" + note
+
+
+def claims(results: Sequence[tuple[Case, xr.Dataset]]) -> list[Claim]:
+    """Compare the main cases with the mail's words."""
+    source = f"<{published()['thread']['message_id']}>"
+    limits = {claim["id"]: claim.get("time_s", claim.get("delay_s")) for claim in published()["claims"]}
+
+    def pooled(kernel: str) -> NDArray[np.float64]:
+        chosen = [
+            true_times(ds)
+            for case, ds in results
+            if case.label == kernel and case.shape in SHAPES and not case.parameters
+        ]
+        return np.concatenate(chosen) if chosen else np.zeros(0)
+
+    def claim(
+        what: str, words: str, value: float, band: tuple[float, float] | None, holds: bool | None, note: str = ""
+    ) -> Claim:
+        low, high = band or (None, None)
+        return Claim(THREAD, what, source, words, value, low, high, None, holds, note)
+
+    answer: list[Claim] = []
+    before, after = pooled(BEFORE), pooled(AFTER)
+    if after.size:
+        low, high = limits["after-typical"]
+        median = quantile(after, 0.5)
+        band = (quantile(after, 0.05), quantile(after, 0.95))
+        answer.append(
+            claim("after: median time [s]", f"generally {low:.0f}-{high:.0f} s", median, band, low <= median <= high)
+        )
+        spikes = limits["after-spikes"][1]
+        p90 = quantile(after, 0.9)
+        answer.append(
+            claim("after: 90th percentile [s]", f"a few spikes up to {spikes:.0f} s", p90, None, p90 <= spikes)
+        )
+        slow = float(np.mean(after > 60))
+        answer.append(claim("after: share later than 60 s", "very rare: minutes", slow, None, slow <= 0.05))
+    if before.size:
+        never = float(np.mean(before > LIMIT_S))
+        answer.append(
+            claim(
+                f"before: share not within {LIMIT_S:.0f} s",
+                "sometimes never, or many minutes",
+                never,
+                None,
+                None,
+                FITTED,
+            )
+        )
+        median = quantile(before, 0.5)
+        answer.append(
+            claim(
+                "before: median time [s]",
+                "(not given)",
+                median,
+                (quantile(before, 0.05), quantile(before, 0.95)),
+                None,
+                FITTED,
+            )
+        )
+    example = [
+        perf_times(ds)
+        for case, ds in results
+        if case.label == BEFORE and case.shape == SHAPES[0] and not case.parameters
+    ]
+    if example:
+        shown = published()["trace"]["converged_s"]
+        rank = float(np.mean(example[0] <= shown))
+        answer.append(
+            claim(
+                "before: share of runs perf calls converged by 41.8 s",
+                f"one run, {shown} s",
+                rank,
+                None,
+                None,
+                "one run proves nothing",
+            )
+        )
+    stuck = [true_times(ds) for case, ds in results if case.shape == CONTROL]
+    if stuck:
+        share = float(np.mean(np.isfinite(stuck[0])))
+        answer.append(
+            claim(
+                "control: share converged of 2 x 80 threads",
+                "cannot (80 threads, 40 places)",
+                share,
+                None,
+                share == 0,
+                "not in the mail",
+            )
+        )
+    return answer
+
+
+def claims_table(answer: Sequence[Claim]) -> str:
+    """Print claims as a table."""
+
+    def number(value: float | None) -> str:
+        return (
+            ""
+            if value is None
+            else "never"
+            if math.isinf(value)
+            else f"{value:.2f}"
+            if abs(value) < 10
+            else f"{value:.1f}"
+        )
+
+    word = {True: "yes", False: "NO", None: "-"}
+    rows = [
+        [
+            c.claim,
+            c.published,
+            number(c.model),
+            f"{number(c.low)}-{number(c.high)}" if c.low is not None else "",
+            word[c.holds],
+            c.note,
+        ]
+        for c in answer
+    ]
+    return table(["claim", "published", "model", "5-95 %", "holds", "note"], rows, left=2)
+
+
+def _trap() -> str:
+    p, t = SHAPES[0]
+    workload = perf_bench_numa(p, t, P=1000, rate_mbps=RATE_MBPS)
+    return convergence_trap.tell(machine(MACHINE), workload, BEFORE, seeds=list(range(4)))
+
+
+def _example(results: Sequence[tuple[Case, xr.Dataset]]) -> str:
+    """Print the mail's trace and one run of the model in perf's own format."""
+    mail = _data.read_text("published", published()["trace"]["file"]).strip("\n")
+    for case, ds in results:
+        if case.label == BEFORE and case.shape == SHAPES[0]:
+            late = int(np.argmax(np.where(np.isfinite(perf_times(ds)), perf_times(ds), -1)))
+            one = perf_bench.format_progress(ds.isel(run=[late]))
+            return f"The mail's run:\n{mail}\n\nA run of the model (seed {int(ds.seed[late])}):\n{one.strip(chr(10))}"
+    return f"The mail's run:\n{mail}"
+
+
+def plot_times(results: Sequence[tuple[Case, xr.Dataset]]) -> Figure:
+    """Draw the share of runs converged against time, before and after the series, one panel per shape."""
+    figure = Figure(figsize=(9.6, 3.2), layout="constrained")
+    axes = figure.subplots(1, len(SHAPES), sharey=True)
+    style = {BEFORE: ("#D55E00", "--", "before the series"), AFTER: ("#0072B2", "-", "after it (3.17)")}
+    typical = next(claim["time_s"] for claim in published()["claims"] if claim["id"] == "after-typical")
+    for ax, shape in zip(axes, SHAPES, strict=True):
+        ax.axvspan(*typical, color="#999999", alpha=0.25, lw=0, label="the mail: generally, after")
+        for case, ds in results:
+            if case.shape == shape and case.label in style and not case.parameters:
+                colour, line, label = style[case.label]
+                times = np.sort(true_times(ds))
+                x = np.concatenate([[0], np.minimum(times, LIMIT_S), [LIMIT_S]])
+                share = np.concatenate(
+                    [[0], np.arange(1, len(times) + 1) / len(times) * np.isfinite(times), [np.isfinite(times).mean()]]
+                )
+                ax.step(x, np.maximum.accumulate(share), where="post", color=colour, ls=line, lw=2, label=label)
+        ax.set(title=f"{shape[0]} processes x {shape[1]} threads", xlabel="time [s]", xlim=(0, LIMIT_S), ylim=(0, 1.02))
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("share of runs converged")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    return figure
