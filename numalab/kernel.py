@@ -265,9 +265,7 @@ class Kernel:
 
     def diff(self, other: Kernel) -> dict[str, tuple[Value, Value]]:
         """Return the switches that differ: name to (mine, theirs)."""
-        return {
-            key: (value, other._values[key]) for key, value in self._values.items() if value != other._values[key]
-        }
+        return {key: (value, other._values[key]) for key, value in self._values.items() if value != other._values[key]}
 
 
 def names() -> Iterator[str]:

@@ -92,7 +92,11 @@ def simulate(
             params = {name: column[chosen] for name, column in values.items()}
             engine = Engine(layout, kernel, grid[chosen], params)
             part = _Part(
-                engine, intervals, end, len(chosen), None if stop_after_converged_s is None else stop_after_converged_s / dt
+                engine,
+                intervals,
+                end,
+                len(chosen),
+                None if stop_after_converged_s is None else stop_after_converged_s / dt,
             )
             parts.append(part)
             part.run(bar, dt)

@@ -1,0 +1,1 @@
+"""The rules of automatic NUMA balancing over arrays, one module per rule; docs/model.md has them exactly."""

@@ -114,8 +114,8 @@ def _pull(state: State, r: int, n: int, busiest: int, idle: bool) -> None:
             (int(state.number[r]), int(state.step_index[r]), moves.BALANCE, int(t), queue, target, -1, 0)
         )
         runqueue.place(state, r, int(t), target)
-        moves.changed_node(state, r, int(t), busiest, n)
-        runqueue.requeue(state, r)
+        moves.changed_node(state, *(np.array([x]) for x in (r, int(t), busiest, n)))
+        runqueue.requeue(state, np.array([r]))
         state.balance_failed[r, n] = 0
         return
     state.balance_failed[r, n] += 1
@@ -186,4 +186,4 @@ def _within_nodes(state: State) -> None:
         movable = [t for t in tasks if t != state.cur[r, high] and one.affinity[state.affinity_phase[r], t, low]]
         if movable:
             runqueue.place(state, r, int(movable[0]), low)
-            runqueue.requeue(state, r)
+            runqueue.requeue(state, np.array([r]))

@@ -26,15 +26,18 @@ def charge(state: State, faults: Faults, live: Live) -> None:
 
 
 def _wait_for_pages(state: State, faults: Faults, live: Live, moved: Ints, micros: Ints) -> None:
-    """Charge the expected wait: a task meets a page under migration for D with probability rate * D / pages,
-    and then waits D / 2 on average."""
+    """Charge the expected wait.
+
+    A task meets a page under migration for a time D with probability rate * D / pages, and then waits D / 2 on
+    average.
+    """
     one = state.layout
     region = one.vma_region[faults.v[moved]]
     square = np.zeros((state.runs, one.regions), np.int64)
     np.add.at(square, (faults.r[moved], region), micros * micros)
-    seen = square[live.r, one.vma_region[live.v]]
-    sel = np.flatnonzero(seen)
-    r, t, v = live.r[sel], live.t[sel], live.v[sel]
+    regions = one.vma_region[one.access_vma]
+    r, a = np.nonzero((square[:, regions] > 0) & (live.useful > 0))
+    seen, t, v = square[r, regions[a]], one.access_task[a], one.access_vma[a]
     # a task does not wait for its own migrations
     mover = (faults.r[moved] * one.tasks + faults.t[moved]) * one.regions + region
     keys, inverse = np.unique(mover, return_inverse=True)
@@ -43,5 +46,5 @@ def _wait_for_pages(state: State, faults: Faults, live: Live, moved: Ints, micro
     mine = (r * one.tasks + t) * one.regions + one.vma_region[v]
     at = np.minimum(np.searchsorted(keys, mine), len(keys) - 1)
     own_square = np.where(keys[at] == mine, own[at], 0)
-    wait = state.access_rate[r, live.a[sel]] * (seen[sel] - own_square)
+    wait = state.access_rate[r, a] * (seen - own_square)
     np.add.at(state.wait_ns, (r, t), wait // (2000 * state.fix.region_pages[one.vma_region[v]]))

@@ -37,9 +37,9 @@ class Engine:
         state = self.state
         runqueue.start_and_bind(state)
         runqueue.pick_running(state)
-        index, useful = runqueue.spend_time(state)
-        scan.run_due_scans(state, index)
-        live = touch.live_accesses(state, index, useful)
+        useful = runqueue.spend_time(state)
+        scan.run_due_scans(state)
+        live = touch.live_accesses(state, useful)
         faults = fault.take(state, touch.touch(state, live))
         if faults is not None:
             _task_side(state, faults)
@@ -80,9 +80,8 @@ def _spill(layout: Layout, free: Ints, wanted: NDArray[Any], k: Ints) -> None:
                 free[n] -= k[b]
                 break
         else:
-            raise ValueError(
-                f"memory block {b} of {layout.blocks} fits on no node: the workload needs more memory than the machine has"
-            )
+            need = f"memory block {b} of {layout.blocks} fits on no node"
+            raise ValueError(f"{need}: the workload needs more memory than the machine has")
 
 
 def _task_side(state: State, faults: fault.Faults) -> None:

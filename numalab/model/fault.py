@@ -277,6 +277,7 @@ def _migrate(state: State, faults: Faults, rows: Ints) -> None:
     np.add.at(state.region_node_pages, (r, region, here), k)
     np.subtract.at(state.region_node_pages, (r, region, source), k)
     faults.memory[rows[done]] = here
+    state.speed_stale[r] = True
 
 
 def _admit(state: State, faults: Faults, rows: Ints) -> Bools:

@@ -32,17 +32,13 @@ def join(state: State, faults: Faults) -> tuple[Bools, Bools]:
         if not changing.size:
             break
         _, first = np.unique(faults.r[left[changing]], return_index=True)
-        again = np.zeros(len(left), np.bool_)
-        for i in changing[first]:
-            fault = left[i]
-            private[fault] = _carry_out(state, faults, int(fault))
-            one = np.array([fault])
-            if not private[fault] and not faults.local[fault]:
-                local[fault] = _between_active(state, faults, one)[0]
-            else:
-                local[fault] = faults.local[fault]
-            again |= (faults.r[left] == faults.r[fault]) & (left > fault)
-        left = left[again]
+        acting = left[changing[first]]
+        private[acting] = _carry_out(state, faults, acting)
+        counts_local = ~private[acting] & ~faults.local[acting]
+        local[acting] = faults.local[acting] | (counts_local & _between_active(state, faults, acting))
+        upto = np.full(state.runs, len(faults.r))
+        upto[faults.r[acting]] = acting
+        left = left[left > upto[faults.r[left]]]
     return private, local
 
 
@@ -85,21 +81,20 @@ def address(state: State, r: Ints, g: Ints) -> Ints:
     return (draws.draw_keyed(state.key[draws.GROUP][r], g, 0) >> np.uint64(1)).astype(np.int64)
 
 
-def _carry_out(state: State, faults: Faults, fault: int) -> bool:
-    """Create and join as one fault asks; True if it asked for a join and was refused."""
-    r, t = int(faults.r[fault]), int(faults.t[fault])
-    if state.group[r, t] < 0:
-        _create(state, r, t, int(faults.here[fault]))
-    row = np.array([fault])
-    mine = int(state.group[r, t])
-    reached, joins = _wants_join(state, faults, row, np.array([mine]))
-    if joins[0]:
-        other = int(state.cur[r, faults.other_cpu[fault]])
-        _move_stats(state, r, t, mine, int(state.group[r, other]))
-    return bool(reached[0] and not joins[0])
+def _carry_out(state: State, faults: Faults, rows: Ints) -> Bools:
+    """Create and join as one fault of each run asks; says which asked for a join and were refused."""
+    r, t = faults.r[rows], faults.t[rows]
+    alone = state.group[r, t] < 0
+    _create(state, r[alone], t[alone], faults.here[rows][alone])
+    mine = state.group[r, t]
+    reached, joins = _wants_join(state, faults, rows, mine)
+    other = state.cur[r, np.maximum(0, faults.other_cpu[rows])]
+    _move_stats(state, r[joins], t[joins], mine[joins], state.group[r, other][joins])
+    return reached & ~joins
 
 
-def _create(state: State, r: int, t: int, here: int) -> None:
+def _create(state: State, r: Ints, t: Ints, here: Ints) -> None:
+    """Make groups of one task each, with the task's own faults."""
     state.group[r, t] = t
     state.gtasks[r, t] = 1
     state.gmem[r, t], state.gcpu[r, t] = state.mem[r, t], state.cpuf[r, t]
@@ -109,17 +104,19 @@ def _create(state: State, r: int, t: int, here: int) -> None:
     state.gmax[r, t], state.gcount[r, t] = 0, 1
 
 
-def _move_stats(state: State, r: int, t: int, old: int, new: int) -> None:
+def _move_stats(state: State, r: Ints, t: Ints, old: Ints, new: Ints) -> None:
+    """Take one task of each of some runs from one group to another; a group left empty is forgotten."""
     for group, sign in ((old, -1), (new, 1)):
         state.gmem[r, group] += sign * state.mem[r, t]
         state.gcpu[r, group] += sign * state.cpuf[r, t]
         state.gtotal[r, group] += sign * state.total[r, t]
         state.gtasks[r, group] += sign
     state.group[r, t] = new
-    if state.gtasks[r, old] == 0:
-        for array in (state.gmem, state.gcpu, state.gtotal, state.gmax, state.gcount):
-            array[r, old] = 0
-        state.gactive[r, old] = False
+    empty = state.gtasks[r, old] == 0
+    r, old = r[empty], old[empty]
+    for array in (state.gmem, state.gcpu, state.gtotal, state.gmax, state.gcount):
+        array[r, old] = 0
+    state.gactive[r, old] = False
 
 
 def _between_active(state: State, faults: Faults, rows: Ints) -> Bools:

@@ -41,10 +41,11 @@ def attempt(state: State, r: Ints, t: Ints) -> None:
         settle = done & (preferred >= 0)
         state.preferred[r[settle], t[settle]] = preferred[settle]
         nth = np.cumsum(away) - 1
-        for i in np.flatnonzero(done & away & ~hit):
-            _event(state, int(r[i]), FAILED, int(t[i]))
-        for i in np.flatnonzero(hit):
-            _carry_out(state, int(r[i]), int(t[i]), found, int(nth[i]))
+        moves_ = hit & away & (found.cpu[np.maximum(0, nth)] >= 0) if found.cpu.size else np.zeros_like(hit)
+        fails = np.flatnonzero(done & away & ~moves_)
+        _note(state, FAILED, r[fails], t[fails], state.cpu[r[fails], t[fails]])
+        at = np.flatnonzero(moves_)
+        _carry_out(state, r[at], t[at], found, nth[at])
         r, t = r[~done], t[~done]
 
 
@@ -89,49 +90,50 @@ def _preferred_after(state: State, r: Ints, t: Ints, found: search.Found) -> Int
     return np.where((g >= 0) & fits, found.last, -1)
 
 
-def _carry_out(state: State, r: int, t: int, found: search.Found, i: int) -> None:
-    """Move or swap as found; a hit without a CPU only changed its preferred node."""
-    if found.cpu[i] < 0:
-        _event(state, r, FAILED, t)
+def _carry_out(state: State, r: Ints, t: Ints, found: search.Found, i: Ints) -> None:
+    """Move or swap as found, in one attempt of each of some runs."""
+    if not r.size:
         return
-    target, partner, source = int(found.cpu[i]), int(found.partner[i]), int(state.cpu[r, t])
-    one = state.layout
+    node = state.layout.cpu_node
+    target, partner, source = found.cpu[i], found.partner[i], state.cpu[r, t]
     if state.kernel.reset_period_on_numa_move:
-        _, start, _ = period.bounds(state, np.array([r]), np.array([t]))
-        state.period_ms[r, t] = start[0]
-    _event(state, r, SWAP if partner >= 0 else MOVE, t, source, target, partner, int(found.gain[i]))
+        _, start, _ = period.bounds(state, r, t)
+        state.period_ms[r, t] = start
+    swap = partner >= 0
+    _note(state, np.where(swap, SWAP, MOVE), r, t, source, target, partner, found.gain[i])
     runqueue.place(state, r, t, target)
-    moved = [(t, one.cpu_node[source], one.cpu_node[target])]
     state.numa_moved_to[r, target] = True
-    if partner >= 0:
-        runqueue.place(state, r, partner, source)
-        moved.append((partner, one.cpu_node[target], one.cpu_node[source]))
-        state.numa_moved_to[r, source] = True
-    for task, a, b in moved:
-        changed_node(state, r, task, int(a), int(b))
+    changed_node(state, r, t, node[source], node[target])
+    back, partner = r[swap], partner[swap]
+    runqueue.place(state, back, partner, source[swap])
+    state.numa_moved_to[back, source[swap]] = True
+    changed_node(state, back, partner, node[target[swap]], node[source[swap]])
     runqueue.requeue(state, r)
 
 
-def changed_node(state: State, r: int, t: int, a: int, b: int) -> None:
-    """Restart the scan period of a task the scheduler took away from where it belongs (since 4.19)."""
-    if not state.kernel.reset_period_on_cross_node or a == b or state.total[r, t] <= 0:
+def changed_node(state: State, r: Ints, t: Ints, a: Ints, b: Ints) -> None:
+    """Restart the scan period of tasks the scheduler took away from where they belong (since 4.19).
+
+    Parameters
+    ----------
+    r, t : (K,) run and task
+    a, b : (K,) node it left, node it came to
+    """
+    if not state.kernel.reset_period_on_cross_node:
         return
     preferred = state.preferred[r, t]
-    if state.seq_seen[r, t] != 0 and (b == preferred or (preferred >= 0 and a != preferred)):
-        return
-    _, start, _ = period.bounds(state, np.array([r]), np.array([t]))
-    state.period_ms[r, t] = start[0]
+    homeward = (b == preferred) | ((preferred >= 0) & (a != preferred))
+    restart = (a != b) & (state.total[r, t] > 0) & ~((state.seq_seen[r, t] != 0) & homeward)
+    r, t = r[restart], t[restart]
+    _, start, _ = period.bounds(state, r, t)
+    state.period_ms[r, t] = start
 
 
-def _event(
-    state: State,
-    r: int,
-    kind: int,
-    t: int,
-    source: int | None = None,
-    target: int = -1,
-    partner: int = -1,
-    gain: int = 0,
-) -> None:
-    source = int(state.cpu[r, t]) if source is None else source
-    state.events.append((int(state.number[r]), int(state.step_index[r]), kind, t, source, target, partner, gain))
+def _note(
+    state: State, kind: Ints | int, r: Ints, t: Ints, source: Ints, target: Ints | int = -1, partner: Ints | int = -1,
+    gain: Ints | int = 0,
+) -> None:  # fmt: skip
+    """Add attempts to the table of events."""
+    columns = (state.number[r], state.step_index[r], kind, t, source, target, partner, gain)
+    rows = np.stack(np.broadcast_arrays(*columns), axis=1)
+    state.events += [tuple(row) for row in rows.tolist()]

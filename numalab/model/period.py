@@ -51,9 +51,9 @@ def bounds(state: State, r: Ints, t: Ints) -> tuple[Ints, Ints, Ints]:
 def adapt(state: State, r: Ints, t: Ints, kinds: Ints, longest_before: Ints) -> None:
     """Adapt the scan period of tasks that were just placed.
 
-    No local and no shared fault, or a migration failed (``fail_slows``): the period doubles, the process's next scan is put
-    off by it, and the locality counts are kept, so one failure goes on doubling. Else the share of local faults
-    (and of private ones) against ``numa_period_threshold`` decides, in tenths.
+    No local and no shared fault, or a migration failed (``fail_slows``): the period doubles, the process's next
+    scan is put off by it, and the locality counts are kept, so one failure goes on doubling. Else the share of
+    local faults (and of private ones) against ``numa_period_threshold`` decides, in tenths.
 
     Parameters
     ----------

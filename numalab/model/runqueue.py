@@ -14,16 +14,22 @@ def start_and_bind(state: State) -> None:
     """Place tasks whose time has come and carry out affinity phases that began."""
     one = state.layout
     now = state.step_index * state.dt
-    due = (state.cpu < 0) & (one.task_start_ns[None] <= now[:, None])
-    for r in np.flatnonzero(due.any(axis=1)):
-        for t in np.flatnonzero(due[r]):
-            _fork(state, int(r), int(t))
-        state.queue_changed[r] = True
+    if state.not_started.any():
+        due = (state.cpu < 0) & (one.task_start_ns[None] <= now[:, None])
+        state.not_started &= ((state.cpu < 0) & ~due).any(axis=1)
+        _start(state, due)
     phase = np.searchsorted(one.affinity_ns, now, side="right") - 1
     for r in np.flatnonzero(phase != state.affinity_phase):
         state.affinity_phase[r] = phase[r]
         _obey_affinity(state, int(r))
-        state.queue_changed[r] = True
+        state.queue_changed[r] = state.speed_stale[r] = True
+
+
+def _start(state: State, due: Bools) -> None:
+    for r in np.flatnonzero(due.any(axis=1)):
+        for t in np.flatnonzero(due[r]):
+            _fork(state, int(r), int(t))
+        state.queue_changed[r] = state.speed_stale[r] = True
 
 
 def _fork(state: State, r: int, t: int) -> None:
@@ -58,11 +64,6 @@ def _obey_affinity(state: State, r: int) -> None:
 def _phase_now(state: State, r: int) -> int:
     now = int(state.step_index[r]) * state.dt
     return int(np.searchsorted(state.layout.affinity_ns, now, side="right")) - 1
-
-
-def allowed_now(state: State) -> tuple[Bools, Ints]:
-    """Return the affinity masks (F, T, C) and the phase of each run (R,) that holds now."""
-    return state.layout.affinity, state.affinity_phase
 
 
 def pick_running(state: State) -> None:
@@ -117,54 +118,60 @@ def pick_rows(state: State, rows: NDArray[np.intp]) -> None:
     cpu = state.cpu[rows]
     running = state.runnable[rows] & (state.rank[rows] == np.take_along_axis(turn, np.maximum(cpu, 0), axis=1))
     state.running[rows] = running
+    state.slice_ns[rows] = np.where(running, state.dt, 0)
     cur = np.full((len(rows), state.layout.cpus), -1, np.int64)
     row, task = np.nonzero(running)
     cur[row, cpu[row, task]] = task
     state.cur[rows] = cur
 
 
-def place(state: State, r: int, t: int, cpu: int) -> None:
-    """Put a task on another CPU; queues are stale until :func:`requeue`."""
+def place(state: State, r: Ints | int, t: Ints | int, cpu: Ints | int) -> None:
+    """Put tasks on other CPUs; queues are stale until :func:`requeue`."""
     state.cpu[r, t] = cpu
     state.node_of_task[r, t] = state.layout.cpu_node[cpu]
+    state.speed_stale[r] = True
 
 
-def requeue(state: State, r: int) -> None:
-    """Bring the queues of one run up to date within the step; its next step starts from new queues too."""
-    rows = np.array([r])
+def requeue(state: State, rows: NDArray[np.intp]) -> None:
+    """Bring the queues of some runs up to date within the step; their next step starts from new queues too."""
     build_queues(state, rows)
-    cpus = state.layout.cpus
-    turn = (state.slot[r] + state.slice_phase[r]) % np.maximum(1, state.nr[r])
-    tasks = np.flatnonzero(state.runnable[r])
-    on = state.cpu[r, tasks]
-    front = state.rank[r, tasks] == turn[on]
-    cur = np.full(cpus, -1, np.int64)
-    cur[on[front]] = tasks[front]
-    state.cur[r] = cur
-    state.queue_changed[r] = True
-    state.maybe_uneven[r] = True
+    turn = (state.slot[rows][:, None] + state.slice_phase[rows]) % np.maximum(1, state.nr[rows])
+    cpu = state.cpu[rows]
+    front = state.runnable[rows] & (state.rank[rows] == np.take_along_axis(turn, np.maximum(cpu, 0), axis=1))
+    row, task = np.nonzero(front)
+    cur = np.full((len(rows), state.layout.cpus), -1, np.int64)
+    cur[row, cpu[row, task]] = task
+    state.cur[rows] = cur
+    state.queue_changed[rows] = True
+    state.maybe_uneven[rows] = True
 
 
-def spend_time(state: State) -> tuple[Ints, Ints]:
+def spend_time(state: State) -> Ints:
     """Let the running tasks run for a step: waiting first, then owed system time, the rest is useful.
 
     Returns
     -------
-    index : (K,) flat indices (run * T + task) of the running tasks, ascending
-    useful : (K,) useful time of each, ns
+    (R, T) useful time, ns; 0 for tasks that do not run
     """
-    index = np.flatnonzero(state.running)
+    ran = state.slice_ns
+    flat_running = state.running.ravel()
     wait, debt = state.wait_ns.ravel(), state.debt_ns.ravel()
-    owed_wait = wait[index]
-    ran: Ints | int = state.dt
-    if owed_wait.any():
-        waited = np.minimum(owed_wait, state.dt)
-        wait[index] = owed_wait - waited
-        state.waited_ns.ravel()[index] += waited
-        ran = state.dt - waited
-    state.run_ns.ravel()[index] += ran
-    owed = debt[index]
-    useful = np.maximum(0, ran - owed)
-    state.sys_ns.ravel()[index] += np.clip(owed, 0, ran)
-    debt[index] = np.maximum(0, owed - ran)
-    return index, useful
+    waiting = np.flatnonzero(wait)
+    waiting = waiting[flat_running[waiting]]
+    if waiting.size:
+        ran = ran.copy()
+        waited = np.minimum(wait[waiting], state.dt)
+        wait[waiting] -= waited
+        state.waited_ns.ravel()[waiting] += waited
+        ran.ravel()[waiting] -= waited
+    state.run_ns += ran
+    owing = np.flatnonzero(debt)
+    owing = owing[flat_running[owing]]
+    if not owing.size:
+        return ran
+    useful = ran.copy()
+    owed, had = debt[owing], ran.ravel()[owing]
+    useful.ravel()[owing] = np.maximum(0, had - owed)
+    state.sys_ns.ravel()[owing] += np.clip(owed, 0, had)
+    debt[owing] = np.maximum(0, owed - had)
+    return useful

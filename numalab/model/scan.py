@@ -19,19 +19,11 @@ VIRTUAL_FACTOR = 8
 STRETCH = 32
 
 
-def run_due_scans(state: State, index: Ints) -> None:
-    """Let the ticks of the step trigger scans of the running tasks.
-
-    Parameters
-    ----------
-    index : (K,) flat indices of the running tasks, ascending
-    """
-    run_ns, stamp, period_ms = state.run_ns.ravel(), state.stamp_ns.ravel(), state.period_ms.ravel()
-    due = index[run_ns[index] > stamp[index] + period_ms[index] * 1_000_000]
-    if not due.size:
+def run_due_scans(state: State) -> None:
+    """Let the ticks of the step trigger scans of the running tasks."""
+    r, t = np.nonzero(state.running & (state.run_ns > state.stamp_ns + state.period_ms * 1_000_000))
+    if not r.size:
         return
-    tasks = state.layout.tasks
-    r, t = due // tasks, due % tasks
     ticking = (state.step_index[r] + state.tick_phase[r, state.cpu[r, t]]) % state.tick_steps[r] == 0
     r, t = r[ticking], t[ticking]
     if r.size:

@@ -19,6 +19,8 @@ HYSTERESIS = 16
 HOME_BONUS = 8
 UNIT_LOAD = 1024
 FULL = 1024
+#: Below every score.
+NOTHING = -(1 << 40)
 
 
 @dataclass
@@ -101,6 +103,7 @@ def find(state: State, r: Ints, t: Ints) -> Found:
 
 
 def query(state: State, r: Ints, t: Ints) -> Query:
+    """Return the attempts of tasks with the state of all nodes."""
     fix = state.fix
     nr = nr_by_node(state, r)
     return Query(r, t, state.cpu[r, t], state.node_of_task[r, t], state.group[r, t], nr, nr < fix.task_capacity)
@@ -283,27 +286,70 @@ def weigh(state: State, query: Query, node: Ints, own: Ints, group: Ints, base: 
 def _examine_before_4_19(
     state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, group: Ints, base: Ints, at: Candidates
 ) -> None:
-    """Go from one accepted candidate to the next; a move taken on a busy CPU scores one less than its gain."""
+    """Compare the candidates with the best so far, in order; a move taken on a busy CPU scores one less than its gain."""
     worth = weigh(state, query, node, own, group, base, at)
+    best = found.gain[sel]
+    odd = worth.single.any(axis=1)
+    if state.kernel.move_in_swap and not state.kernel.strict_improvement:
+        odd[:] = True
+    plain = np.flatnonzero(~odd)
+    if plain.size:
+        col, swapped, score = _last_accepted(state, worth, plain, best[plain])
+        hit = col >= 0
+        _keep(found, sel[plain[hit]], at, plain[hit], col[hit], swapped[hit], score[hit])
+    if odd.any():
+        _accept_in_turn(state, worth, found, sel, at, np.flatnonzero(odd))
+
+
+def _keep(found: Found, sel: Ints, at: Candidates, rows: Ints, col: Ints, swapped: Bools, score: Ints) -> None:
+    found.cpu[sel] = at.cpu[rows, col]
+    found.partner[sel] = np.where(swapped, at.cur[rows, col], -1)
+    found.gain[sel] = score
+
+
+def _last_accepted(state: State, worth: Weighed, rows: Ints, best: Ints) -> tuple[Ints, Bools, Ints]:
+    """Return where going through the candidates in order ends: column (-1: none), whether a swap, score.
+
+    The best so far only grows, so it ends at the highest score; ties go to the first candidate under a strict
+    test, else to the last. A move to a busy CPU scores one below its gain and so gives way to a later one, and
+    to every swap or idle CPU that is as good as the move.
+    """
+    move, swap = worth.move[rows], worth.swap[rows]
+    fitting = worth.swap_ok[rows] & worth.swap_fits[rows]
+    idle = worth.idle_ok[rows]
+    score = np.where(idle, move, np.where(fitting, swap, NOTHING))
+    index = np.arange(len(rows))
+    if not state.kernel.strict_improvement:
+        col = score.shape[1] - 1 - score[:, ::-1].argmax(axis=1)
+        top = score[index, col]
+        return np.where(top >= best, col, -1), ~idle[index, col], top
+    col = score.argmax(axis=1)
+    top = score[index, col]
+    moves = worth.swap_ok[rows] & (swap < move) & worth.move_fits[rows] & (move > best[:, None])
+    if not state.kernel.move_in_swap or not moves.any():
+        return np.where(top > best, col, -1), ~idle[index, col], top
+    instead = moves.any(axis=1) & (top < move[:, 0])
+    last = moves.shape[1] - 1 - moves[:, ::-1].argmax(axis=1)
+    col = np.where(instead, last, np.where(top > best, col, -1))
+    return col, ~instead & ~idle[index, col], np.where(instead, move[:, 0] - 1, top)
+
+
+def _accept_in_turn(state: State, worth: Weighed, found: Found, sel: Ints, at: Candidates, open_: Ints) -> None:
+    """Go from one accepted candidate to the next: the general case, needed where single tasks swap unweighed."""
     best = found.gain[sel]
     after = np.full(len(sel), -1)
     columns = np.arange(at.cpu.shape[1])
-    open_ = np.arange(len(sel))
     while open_.size:
         take_idle, take_move, take_swap = worth.accept(state, open_, best[open_])
         accepted = (take_idle | take_move | take_swap) & (columns > after[open_][:, None])
         hit = accepted.any(axis=1)
         open_ = open_[hit]
-        if not open_.size:
-            break
         col = accepted[hit].argmax(axis=1)
         rows = np.flatnonzero(hit)
         swapped, moved = take_swap[rows, col], take_move[rows, col]
-        best[open_] = np.where(swapped, worth.swap[open_, col], base[open_] - moved)
+        best[open_] = np.where(swapped, worth.swap[open_, col], worth.move[open_, 0] - moved)
         after[open_] = col
-        found.cpu[sel[open_]] = at.cpu[open_, col]
-        found.partner[sel[open_]] = np.where(swapped, at.cur[open_, col], -1)
-    found.gain[sel] = best
+        _keep(found, sel[open_], at, open_, col, swapped, best[open_])
 
 
 def _idle_allowed(state: State, query: Query, node: Ints) -> Bools:
@@ -320,7 +366,7 @@ def _idle_allowed(state: State, query: Query, node: Ints) -> Bools:
 
 
 def loads(state: State, query: Query, node: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return load of source and target as the load test sees them, and the capacities it weighs them with: (K,) each."""
+    """Return the loads of source and target as the load test sees them, and both capacities: (K,) each."""
     rows = np.arange(len(node))
     source, target = query.nr[rows, query.node] * UNIT_LOAD, query.nr[rows, node] * UNIT_LOAD
     cap_source, cap_target = state.fix.capacity[query.node], state.fix.capacity[node]

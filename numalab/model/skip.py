@@ -93,11 +93,9 @@ def _advance(state: State, rows: Ints, steps: Ints) -> None:
     now = at * dt
     live = (one.access_from_ns[None] <= now[:, None]) & (now[:, None] < one.access_until_ns[None])
     spent = np.where(live, useful[:, one.access_task], 0)
-    node = np.maximum(0, state.node_of_task[rows][:, one.access_task])
-    slow = touch.slowness(state)[rows][np.arange(len(rows))[:, None], one.vma_region[one.access_vma][None], node]
-    rate = np.maximum(1, state.access_rate[rows] * 1000 // slow)
-    flat = (rows[:, None] * one.tasks + one.access_task[None]).ravel()
-    np.add.at(state.work.ravel(), flat, (rate * spent).ravel())
+    touch.refresh_speed(state)
+    rate = state.access_speed[rows]
+    state.access_work[rows] += rate * spent
     if state.fix.has_sequential:
         _walk_on(state, rows, spent, rate)
     state.step_index[rows] += steps
@@ -119,7 +117,7 @@ def _walk_on(state: State, rows: Ints, spent: Ints, rate: Ints) -> None:
 
 def _idle_balancing(state: State, rows: Ints) -> None:
     """Advance the balancer's timers over evaluations that found no queue of two."""
-    one, fix, dt = state.layout, state.fix, state.dt
+    fix, dt = state.fix, state.dt
     last = state.step_index[rows][:, None]
     idle = np.logical_or.reduceat(state.nr[rows] == 0, fix.first_cpu, axis=1)
     interval = balance.interval_ns(state, rows[:, None], idle)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalab.kernel import Kernel, table
-from numalab.layout import BASE, HUGE, RANDOM, Bools, Ints, Layout
+from numalab.layout import BASE, HUGE, RANDOM, SEQUENTIAL, Bools, Ints, Layout
 from numalab.model import draws, topology
 from numalab.model.params import DEFAULTS
 
@@ -29,6 +29,8 @@ COUNTERS = (
 #: Indices of the last axis of the fault arrays and of ``locality``.
 SHARED, PRIVATE = 0, 1
 REMOTE, LOCAL, FAIL = 0, 1, 2
+#: Longer than any run, ns.
+FOREVER = 1 << 61
 
 
 class Fixed:
@@ -67,11 +69,19 @@ class Fixed:
         self.process_vmas = [np.flatnonzero(one.vma_process == m) for m in range(one.processes)]
         self.task_pid8 = one.task_pid & 255
         self.task_pid_bit = _pid_bit(one.task_pid)
+        self.one_access_each = np.array_equal(one.access_task, np.arange(one.tasks))
+        # phase boundaries at or before 0, or beyond any run, are none
+        self.accesses_have_phases = bool((one.access_from_ns > 0).any() or (one.access_until_ns < FOREVER).any())
+        # random accesses in order of their areas, and where each area's begin and end
+        at_random = np.flatnonzero(one.access_order == RANDOM)
+        self.random_access = at_random[np.argsort(one.access_vma[at_random], kind="stable")]
+        self.random_is_all = np.array_equal(self.random_access, np.arange(len(one.access_task)))
+        self.random_vma, self.random_first = np.unique(one.access_vma[self.random_access], return_index=True)
+        self.random_last = np.append(self.random_first[1:], len(self.random_access)) - 1
+        self.sequential_access = np.flatnonzero(one.access_order == SEQUENTIAL)
+        self.has_sequential = bool(self.sequential_access.size)
         self.access_vma_random = np.zeros(one.vmas, np.bool_)
-        self.access_vma_random[one.access_vma[one.access_order == RANDOM]] = True
-        self.has_sequential = bool((one.access_order != RANDOM).any())
-        self.task_accesses = np.bincount(one.access_task, minlength=one.tasks)
-        self.task_first_access = np.searchsorted(one.access_task, np.arange(one.tasks))
+        self.access_vma_random[self.random_vma] = True
         self.always_runnable = bool((one.task_demand == 1000).all())
         self.huge = self.vma_kind == HUGE
 
@@ -104,7 +114,7 @@ class State:
         # tasks
         self.cpu, self.node_of_task = full(-1, tasks), full(-1, tasks)
         self.run_ns, self.debt_ns, self.wait_ns = zeros(tasks), zeros(tasks), zeros(tasks)
-        self.sys_ns, self.waited_ns, self.work = zeros(tasks), zeros(tasks), zeros(tasks)
+        self.sys_ns, self.waited_ns = zeros(tasks), zeros(tasks)
         self.stamp_ns = zeros(tasks)
         self.period_ms = np.repeat(self.par.scan_delay_ms[:, None], tasks, axis=1)
         self.preferred, self.retry_ms = full(-1, tasks), zeros(tasks)
@@ -130,6 +140,9 @@ class State:
         self.access_rate = np.repeat(one.access_rate[None], runs, axis=0)
         self.pos = np.repeat(one.access_start[None], runs, axis=0)
         self.carry_ns = zeros(len(one.access_task))
+        self.access_work = zeros(len(one.access_task))
+        self.access_speed = zeros(len(one.access_task))
+        self.speed_stale = np.ones(runs, np.bool_)
         # processes and VMAs
         self.offset, self.next_scan_ms, self.seq = zeros(one.processes), zeros(one.processes), zeros(one.processes)
         start_ms = one.task_start_ns[self.fix.process_first_task] // 1_000_000
@@ -172,6 +185,8 @@ class State:
         self.rank = zeros(tasks)
         self.runnable = np.zeros((runs, tasks), np.bool_)
         self.running = np.zeros((runs, tasks), np.bool_)
+        self.slice_ns = zeros(tasks)
+        self.not_started = np.ones(runs, np.bool_)
         self.cur = full(-1, one.cpus)
         self.queue_changed = np.ones(runs, np.bool_)
         self.maybe_uneven = np.ones(runs, np.bool_)
@@ -184,6 +199,13 @@ class State:
     def runs(self) -> int:
         """Number of runs in flight."""
         return len(self.seed)
+
+    @property
+    def work(self) -> Ints:
+        """Work done by each task: pages visited per second x ns, (R, T)."""
+        work = np.zeros((self.runs, self.layout.tasks), np.int64)
+        np.add.at(work, (slice(None), self.layout.access_task), self.access_work)
+        return work
 
     def keep(self, rows: NDArray[np.intp]) -> None:
         """Drop all runs but these."""

@@ -6,28 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from numalab.layout import RANDOM, SEQUENTIAL, Bools, Ints
+from numalab.layout import Ints
 from numalab.model import draws
 from numalab.model.state import State
 
 NS = 1_000_000_000
+NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass
 class Live:
-    """The accesses that happen in a step, ordered by (run, access).
+    """What every access does in a step; (R, A) each.
 
     Attributes
     ----------
-    r, a, t, v : (K,) run, access, task, VMA
-    useful : (K,) useful time of the task, ns
-    rate : (K,) pages per second, slowed down by remote memory
+    useful : useful time, ns; 0 for accesses that do not happen
+    rate : pages per second, slowed down by remote memory
     """
 
-    r: Ints
-    a: Ints
-    t: Ints
-    v: Ints
     useful: Ints
     rate: Ints
 
@@ -47,85 +43,88 @@ class Touches:
     a: Ints
 
 
-def live_accesses(state: State, index: Ints, useful: Ints) -> Live:
-    """Return the accesses of tasks with useful time in this step, and credit their work.
+def live_accesses(state: State, useful: Ints) -> Live:
+    """Give every access its task's useful time, and credit its work.
 
     Parameters
     ----------
-    index, useful : (K,)
-        Flat indices of the running tasks, and their useful time.
+    useful : (R, T) useful time of the tasks, ns
     """
     one, fix = state.layout, state.fix
-    busy = useful > 0
-    index, useful = index[busy], useful[busy]
-    r, t = index // one.tasks, index % one.tasks
-    counts = fix.task_accesses[t]
-    if counts.size and counts.min() == 1 == counts.max():
-        a = fix.task_first_access[t]
-    else:
-        which = np.repeat(np.arange(len(t)), counts)
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        a = fix.task_first_access[t][which] + within
-        r, t, useful = r[which], t[which], useful[which]
-    now = state.step_index[r] * state.dt
-    on = (one.access_from_ns[a] <= now) & (now < one.access_until_ns[a])
-    if not on.all():
-        r, t, a, useful = r[on], t[on], a[on], useful[on]
-    v = one.access_vma[a]
-    slow = slowness(state)[r, one.vma_region[v], state.node_of_task[r, t]]
-    rate = np.maximum(1, state.access_rate[r, a] * 1000 // slow)
-    np.add.at(state.work.ravel(), r * one.tasks + t, rate * useful)
-    return Live(r, a, t, v, useful, rate)
+    if not fix.one_access_each:
+        useful = useful[:, one.access_task]
+    if fix.accesses_have_phases:
+        now = (state.step_index * state.dt)[:, None]
+        useful = np.where((one.access_from_ns <= now) & (now < one.access_until_ns), useful, 0)
+    refresh_speed(state)
+    state.access_work += state.access_speed * useful
+    return Live(useful, state.access_speed)
 
 
-def slowness(state: State) -> Ints:
-    """Return how much longer an access takes than a local one, seen from each node: (R, G, N), of 1000."""
+def refresh_speed(state: State) -> None:
+    """Recompute how fast accesses go in runs where pages or tasks changed their node."""
     one = state.layout
-    extra = (one.distance - 10)[None] * state.par.remote_cost[:, None, None] // 10
-    weighted = state.region_node_pages @ (1000 + extra).transpose(0, 2, 1)
-    return np.asarray(weighted // state.fix.region_pages[None, :, None])
+    rows = np.flatnonzero(state.speed_stale)
+    if not rows.size:
+        return
+    state.speed_stale[rows] = False
+    node = np.maximum(0, state.node_of_task[rows][:, one.access_task])
+    region = one.vma_region[one.access_vma]
+    slow = slowness(state, rows)[np.arange(len(rows))[:, None], region, node]
+    state.access_speed[rows] = np.maximum(1, state.access_rate[rows] * 1000 // slow)
+
+
+def slowness(state: State, rows: Ints) -> Ints:
+    """Return how much longer an access takes than a local one, seen from each node: (K, G, N), of 1000."""
+    extra = (state.layout.distance - 10)[None] * state.par.remote_cost[rows][:, None, None] // 10
+    weighted = state.region_node_pages[rows] @ (1000 + extra).transpose(0, 2, 1)
+    return weighted // state.fix.region_pages[None, :, None]
 
 
 def touch(state: State, live: Live) -> Touches:
     """Return the trapped PTE blocks that the step's accesses touch, first come first served."""
-    one = state.layout
-    order = one.access_order[live.a]
-    pending = state.pending[live.r, live.v] > 0
-    found = [_random(state, live, np.flatnonzero(pending & (order == RANDOM)))]
+    found = []
+    if len(state.fix.random_access):
+        found.append(_random(state, live))
     if state.fix.has_sequential:
-        found.append(_sequential(state, live, np.flatnonzero(order == SEQUENTIAL), pending))
-    r, t, q, a, when = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    widest = int(state.fix.vma_blocks.max()) + 1
-    by_order = np.argsort((r * len(one.access_task) + a) * widest + when, kind="stable")
-    return Touches(r[by_order], t[by_order], q[by_order], a[by_order])
+        found.append(_sequential(state, live))
+    r, a, q, when = (np.concatenate(parts) for parts in zip(*found, strict=True)) if found else (NOTHING,) * 4
+    widest = int(state.fix.vma_blocks.max(initial=0)) + 1
+    order = np.argsort((r * len(state.layout.access_task) + a) * widest + when, kind="stable")
+    a = a[order]
+    return Touches(r[order], state.layout.access_task[a], q[order], a)
 
 
-def _random(state: State, live: Live, sel: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Take the queued PTE blocks whose moment has come; the access is drawn by its share of the touches."""
-    one = state.layout
-    empty = np.zeros(0, np.int64)
-    if not sel.size:
-        return empty, empty, empty, empty, empty
-    area = live.r[sel] * one.vmas + live.v[sel]
-    by_area = np.argsort(area, kind="stable")
-    sel, area = sel[by_area], area[by_area]
-    weight = live.rate[sel] * live.useful[sel] // 1000
+def _random(state: State, live: Live) -> tuple[Ints, Ints, Ints, Ints]:
+    """Take the queued PTE blocks whose moment has come; the access is drawn by its share of the touches.
+
+    Returns
+    -------
+    r, a, q, when : (K,) run, access, PTE block, place in the area
+    """
+    one, fix = state.layout, state.fix
+    trapped = state.pending[:, fix.random_vma] > 0
+    if not trapped.any():
+        return (NOTHING,) * 4
+    # accesses in order of their areas: one running sum over the batch gives every area's total, and the draws
+    weight = live.rate * live.useful // 1000
+    if not fix.random_is_all:
+        weight = weight[:, fix.random_access]
     upto = np.cumsum(weight)
-    first = np.flatnonzero(np.r_[True, area[1:] != area[:-1]])
-    before = np.r_[0, upto[first[1:] - 1]]
-    touched = np.diff(np.r_[before, upto[-1]])
-    areas = area[first]
-    state.intensity.ravel()[areas] += touched
-    open_ = np.flatnonzero(touched > 0)
-    which, q = _pop_due(state, areas[open_])
-    which = open_[which]
-    if not q.size:
-        return empty, empty, empty, empty, empty
-    r = areas[which] // one.vmas
+    row = np.arange(state.runs)[:, None] * weight.shape[1]
+    first, last = row + fix.random_first, row + fix.random_last
+    before = upto[first] - weight.ravel()[first]
+    touched = np.where(trapped, upto[last] - before, 0)
+    state.intensity[:, fix.random_vma] += touched
+    r, j = np.nonzero(touched)
+    if not r.size:
+        return (NOTHING,) * 4
+    which, q = _pop_due(state, r * one.vmas + fix.random_vma[j])
+    r, j = r[which], j[which]
     u = draws.draw_keyed(state.key[draws.TOUCH][r], q, state.step_index[r])
-    share = ((u >> np.uint64(44)).astype(np.int64) * touched[which]) >> 20
-    by = sel[np.searchsorted(upto, before[which] + share, side="right")]
-    return r, live.t[by], q, live.a[by], q - one.vma_pte[areas[which] % one.vmas]
+    share = ((u >> np.uint64(44)).astype(np.int64) * touched[r, j]) >> 20
+    at = np.searchsorted(upto, before[r, j] + share, side="right") % weight.shape[1]
+    return r, fix.random_access[at], q, q - one.vma_pte[fix.random_vma[j]]
 
 
 def _pop_due(state: State, areas: Ints) -> tuple[Ints, Ints]:
@@ -161,30 +160,31 @@ def _pop_due(state: State, areas: Ints) -> tuple[Ints, Ints]:
     return which, q
 
 
-def _sequential(state: State, live: Live, sel: Ints, pending: Bools) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+def _sequential(state: State, live: Live) -> tuple[Ints, Ints, Ints, Ints]:
     """Walk regions in order; a fault costs its task time, so a task whose faults are cheap runs ahead."""
     one, fix = state.layout, state.fix
-    r, a, t, v = live.r[sel], live.a[sel], live.t[sel], live.v[sel]
-    blocks = fix.vma_blocks[v]
-    visit = np.maximum(1, NS * fix.vma_block_pages[v] // live.rate[sel])
-    budget = live.useful[sel] + state.carry_ns[r, a]
+    walking = fix.sequential_access
+    r, a = np.nonzero(live.useful[:, walking] > 0)
+    a = walking[a]
+    t, v = one.access_task[a], one.access_vma[a]
+    visit = np.maximum(1, NS * fix.vma_block_pages[v] // live.rate[r, a])
+    budget = live.useful[r, a] + state.carry_ns[r, a]
     count = budget // visit
     carry = budget - count * visit
     start = state.pos[r, a]
-    empty = np.zeros(0, np.int64)
-    result = (empty, empty, empty, empty, empty)
-    walk = np.flatnonzero(pending[sel] & (count > 0))
+    result = (NOTHING,) * 4
+    walk = np.flatnonzero((state.pending[r, v] > 0) & (count > 0))
     if walk.size:
         result, passed, left = _walk(state, r[walk], a[walk], t[walk], v[walk], visit[walk], budget[walk])
         count[walk], carry[walk] = passed, left
-    state.pos[r, a] = (start + count) % blocks
+    state.pos[r, a] = (start + count) % fix.vma_blocks[v]
     state.carry_ns[r, a] = carry
     return result
 
 
 def _walk(
     state: State, r: Ints, a: Ints, t: Ints, v: Ints, visit: Ints, budget: Ints
-) -> tuple[tuple[Ints, Ints, Ints, Ints, Ints], Ints, Ints]:
+) -> tuple[tuple[Ints, Ints, Ints, Ints], Ints, Ints]:
     """Walk through areas with trapped pages as far as the budget reaches, faults included."""
     one, fix, par = state.layout, state.fix, state.par
     blocks, k, c = fix.vma_blocks[v], fix.vma_block_pages[v], fix.vma_fault_count[v]
@@ -206,4 +206,4 @@ def _walk(
     row, col = np.nonzero(trapped & passes)
     refund = np.where(passes, est, 0).sum(axis=1)
     np.subtract.at(state.debt_ns, (r, t), refund)
-    return (r[row], t[row], q[row, col], a[row], col), count, left
+    return (r[row], a[row], q[row, col], col), count, left

@@ -61,7 +61,7 @@ def stuck(host: Machine, workload: Workload, kernel: Kernel, seeds: list[int], *
         state.cpu[:, tasks] = cpus[np.arange(len(tasks)) % len(cpus)]
     _settle_memory(state)
     _settle_faults(state, home, node)
-    state.queue_changed[:] = True
+    state.queue_changed[:] = state.speed_stale[:] = True
     runqueue.pick_running(state)
     return engine
 

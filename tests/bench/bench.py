@@ -62,7 +62,9 @@ def oracle_seconds(layout: Layout, kernel: Kernel, simulated_s: float, step_us: 
     return seconds_of(work)
 
 
-def compare(name: str, host: Machine, load: Workload, kernel: str, simulated_s: float, step_us: int, batches: Sequence[int]) -> None:
+def compare(
+    name: str, host: Machine, load: Workload, kernel: str, simulated_s: float, step_us: int, batches: Sequence[int]
+) -> None:
     layout, chosen = compile_layout(host, load), Kernel(kernel)
     plain = oracle_seconds(layout, chosen, simulated_s, step_us)
     print(f"{name}, oracle … {simulated_s / plain:.2f} x real time", flush=True)

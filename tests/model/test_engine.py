@@ -114,7 +114,7 @@ def test_halving_the_step_stays_within_the_spread(host: str, workload: Workload,
 
 
 def test_unknown_parameters_are_named(small: tuple[Any, Workload]) -> None:
-    with pytest.raises(ValueError, match="scan_size: no such parameter; known: .*scan_size_mb"):
+    with pytest.raises(ValueError, match=r"scan_size: no such parameter; known: .*scan_size_mb"):
         simulate(*small, "3.17", seconds=1, scan_size=4)
     with pytest.raises(ValueError, match="every: no variable 'tasks'"):
         simulate(*small, "3.17", seconds=1, every={"tasks": 1})

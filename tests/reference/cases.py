@@ -107,7 +107,7 @@ def random_layout(rng: random.Random) -> Layout:
         k = {BASE: rng.choice([1, 1, 4, 512]), HUGE: 512, FOLIO: 16}[kind]
         blocks = rng.choice([1, 3, 12, 40])
         file = rng.random() < 0.2
-        starters = [t for t in range(tasks)]
+        starters = list(range(tasks))
         home = rng.choice([rng.randrange(nodes), None])
         regions.append(
             {
@@ -196,12 +196,60 @@ def random_layout(rng: random.Random) -> Layout:
     )
 
 
-PER_RUN = (
-    "cpu run_ns debt_ns wait_ns sys_ns waited_ns work stamp_ns period_ms preferred retry_ms seq_seen group deferred total "
-    "placed_run_ns placed_wall_ns mem cpuf membuf cpubuf locality gmem gcpu gtotal gtasks gmax gcount gactive pos carry_ns "
-    "offset next_scan_ms seq pending intensity vma_next_ms vma_reset_ms pids0 pids1 prev_seq trapped pte_write pte_dirty "
-    "node last_cpu last_pid free rate_end_ms rate_count balance_ns balance_failed"
-).split()
+PER_RUN = [
+    "cpu",
+    "run_ns",
+    "debt_ns",
+    "wait_ns",
+    "sys_ns",
+    "waited_ns",
+    "work",
+    "stamp_ns",
+    "period_ms",
+    "preferred",
+    "retry_ms",
+    "seq_seen",
+    "group",
+    "deferred",
+    "total",
+    "placed_run_ns",
+    "placed_wall_ns",
+    "mem",
+    "cpuf",
+    "membuf",
+    "cpubuf",
+    "locality",
+    "gmem",
+    "gcpu",
+    "gtotal",
+    "gtasks",
+    "gmax",
+    "gcount",
+    "gactive",
+    "pos",
+    "carry_ns",
+    "offset",
+    "next_scan_ms",
+    "seq",
+    "pending",
+    "intensity",
+    "vma_next_ms",
+    "vma_reset_ms",
+    "pids0",
+    "pids1",
+    "prev_seq",
+    "trapped",
+    "pte_write",
+    "pte_dirty",
+    "node",
+    "last_cpu",
+    "last_pid",
+    "free",
+    "rate_end_ms",
+    "rate_count",
+    "balance_ns",
+    "balance_failed",
+]
 
 
 def array_state(state: State, run: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.reference.draws import ceiling, truncated
-from tests.reference.groups import group_cpu, group_faults, group_weight, task_weight
+from tests.reference.groups import group_cpu, group_faults, group_weight
 from tests.reference.scan import max_period, min_period
 from tests.reference.topology import DIRECT, MESH, best_cluster, most
 

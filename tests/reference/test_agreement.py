@@ -22,7 +22,8 @@ def engine(layout: Layout, kernel: Kernel, seeds: list[int], params: dict[str, i
     try:
         return Engine(layout, kernel, seeds, params)
     except ValueError as error:
-        assert "fits on no node" in str(error)
+        if "fits on no node" not in str(error):
+            raise
         return None
 
 
@@ -110,4 +111,4 @@ def test_cases_reach_the_rules() -> None:
         }
         seen = {name: count + int(found[name] > 0) for name, count in seen.items()}
     assert all(count >= 1 for count in seen.values()), seen
-    assert seen["migrated"] >= 15 and seen["grouped"] >= 8 and seen["swap"] >= 5, seen
+    assert min(seen["migrated"], seen["grouped"], seen["swap"]) >= 8, seen
