@@ -594,7 +594,7 @@ def fake(monkeypatch):
         module.calls.append((name, options))
         datasets = {"main": by_hand()}
         figures = {"times": matplotlib.figure.Figure()}
-        return SimpleNamespace(text=f"text of {name}\n", claims=[FakeClaim(3)], datasets=datasets, figures=figures)
+        return SimpleNamespace(text=f"text of {name}\n", claims=[FakeClaim(3)], datasets=datasets, results={"n": 1}, figures=figures)
 
     module.replay = replay
     monkeypatch.setattr("numalab.commands.threads.patch_threads", module)
@@ -649,7 +649,7 @@ def test_replay_all(cli, fake):
 def test_replay_writes(cli, fake, here):
     code, _, err = cli("replay", "one", "-o", "results")
     assert code == 0
-    names = ["one-main.nc", "one-times.png", "one.txt"]
+    names = ["one-main.nc", "one-results.json", "one-times.png", "one.txt"]
     assert sorted(path.name for path in (here / "results").iterdir()) == names
     assert (here / "results" / "one.txt").read_text() == "text of one\n"
     assert (here / "results" / "one-times.png").read_bytes().startswith(b"\x89PNG")
@@ -658,7 +658,7 @@ def test_replay_writes(cli, fake, here):
     assert "numalab show results/one-main.nc" in err
     assert "make lab" in err
     facts = json.loads(cli("replay", "one", "-o", "results", "--json")[1])
-    assert facts["one"]["files"] == ["results/one-main.nc", "results/one-times.png", "results/one.txt"]
+    assert facts["one"]["files"] == [f"results/{name}" for name in ("one-main.nc", "one-times.png", "one.txt", "one-results.json")]
 
 
 @pytest.mark.parametrize(

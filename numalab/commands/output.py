@@ -19,9 +19,14 @@ def note(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+def to_json(value: Any) -> str:
+    """Return a value as JSON that every program can read (no NaN)."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
 def print_json(value: Any) -> None:
-    """Print a value as JSON that every program can read (no NaN)."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print a value as JSON."""
+    print(to_json(value))
 
 
 def width() -> int:

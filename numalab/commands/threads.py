@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numalab import patch_threads
 from numalab.commands import OK, CommandError
-from numalab.commands.output import columns, note, plural, print_json
+from numalab.commands.output import columns, note, plural, print_json, to_json
 from numalab.records import nearest
 
 if TYPE_CHECKING:
@@ -94,11 +94,16 @@ def _write(folder: Path, name: str, result: Replay) -> list[Path]:
         part = path.with_name(f".{path.name}.numalab-tmp")
         figure.savefig(part, format="png", dpi=150, bbox_inches="tight")
         written.append(part.replace(path))
-    text = folder / f"{name}.txt"
-    part = text.with_name(f".{text.name}.numalab-tmp")
-    part.write_text(result.text, encoding="utf-8")
-    written.append(part.replace(text))
+    written.append(_write_text(folder / f"{name}.txt", result.text))
+    if result.results:
+        written.append(_write_text(folder / f"{name}-results.json", to_json(result.results)))
     return written
+
+
+def _write_text(path: Path, text: str) -> Path:
+    part = path.with_name(f".{path.name}.numalab-tmp")
+    part.write_text(text, encoding="utf-8")
+    return part.replace(path)
 
 
 def _say_written(written: list[Path]) -> None:

@@ -199,6 +199,7 @@ class Candidates:
 
 
 def candidates(state: State, query: Query, node: Ints, seen_from: Ints) -> Candidates:
+    """Return the CPUs of one node per attempt with the tasks running there."""
     table = state.fix.node_cpus[node]
     cpu = np.maximum(0, table)
     r, rows = query.r[:, None], state.affinity_phase[query.r][:, None]
@@ -286,12 +287,11 @@ def weigh(state: State, query: Query, node: Ints, own: Ints, group: Ints, base: 
 def _examine_before_4_19(
     state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, group: Ints, base: Ints, at: Candidates
 ) -> None:
-    """Compare the candidates with the best so far, in order; a move taken on a busy CPU scores one less than its gain."""
+    """Compare the candidates with the best so far, in order."""
     worth = weigh(state, query, node, own, group, base, at)
     best = found.gain[sel]
-    odd = worth.single.any(axis=1)
-    if state.kernel.move_in_swap and not state.kernel.strict_improvement:
-        odd[:] = True
+    unordered = state.kernel.move_in_swap and not state.kernel.strict_improvement
+    odd = worth.single.any(axis=1) | np.bool_(unordered)
     plain = np.flatnonzero(~odd)
     if plain.size:
         col, swapped, score = _last_accepted(state, worth, plain, best[plain])

@@ -204,7 +204,7 @@ class State:
     def work(self) -> Ints:
         """Work done by each task: pages visited per second x ns, (R, T)."""
         work = np.zeros((self.runs, self.layout.tasks), np.int64)
-        np.add.at(work, (slice(None), self.layout.access_task), self.access_work)
+        np.add.at(work.T, self.layout.access_task, self.access_work.T)
         return work
 
     def keep(self, rows: NDArray[np.intp]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -108,30 +109,39 @@ class Claim:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the claim as a dictionary."""
-        return asdict(self)
+        """Return the claim as a dictionary fit for JSON: where a time is infinite, None, and the note says so."""
+        plain = asdict(self)
+        never = [key for key in ("model", "low", "high") if plain[key] == math.inf]
+        plain |= dict.fromkeys(never, None)
+        if never:
+            plain["note"] = "; ".join(filter(None, [self.note, f"{', '.join(never)}: never, within the time simulated"]))
+        return plain
 
 
 @dataclass
 class Replay:
-    """What the replay of a thread yields: text for people, claims, datasets and figures."""
+    """What the replay of a thread yields: text for people, claims, datasets and figures.
+
+    ``results`` holds the numbers behind the tables with their provenance, ready for JSON.
+    """
 
     thread: str
     text: str = ""
+    results: dict[str, Any] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     datasets: dict[str, xr.Dataset] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
 
 
-def replay(name: str, *, seeds: int = 12, full: bool = False, progress: bool = False) -> Replay:
+def replay(name: str, *, seeds: int | None = None, full: bool = False, progress: bool = False) -> Replay:
     """Replay a thread.
 
     Parameters
     ----------
     name : str
         Key of :data:`THREADS`.
-    seeds : int
-        Runs per case.
+    seeds : int, optional
+        Runs per case; without it 12, and 30 with ``full``.
     full : bool
         All kernels, patches and assumptions rather than the main ones.
     progress : bool
@@ -147,4 +157,4 @@ def replay(name: str, *, seeds: int = 12, full: bool = False, progress: bool = F
     if not THREADS[name].ready:
         raise ValueError(f"thread {name}: not replayed yet")
     run: Callable[..., Replay] = import_module(f"numalab.patch_threads.{name}").replay
-    return run(seeds=seeds, full=full, progress=progress)
+    return run(seeds=seeds or (30 if full else 12), full=full, progress=progress)

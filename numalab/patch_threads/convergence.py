@@ -6,6 +6,7 @@ A run has converged when all threads of every process are on one node.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -21,7 +22,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from numalab import _data, runs
+from numalab import __version__, _data, runs
 from numalab.kernel import Kernel
 from numalab.machine import machine
 from numalab.patch_threads import Claim, Replay, convergence_trap
@@ -102,8 +103,7 @@ def run_case(case: Case, seeds: Sequence[int]) -> xr.Dataset:
         seeds=seeds,
         every={"task_node": SAMPLE_S, "task_work_pages": SAMPLE_S, "free_pages": None, "numa_group_id": None},
         stop_after_converged_s=AFTERGLOW_S,
-        step_us=STEP_US,
-        **case.parameters,
+        **{"step_us": STEP_US, **case.parameters},  # type: ignore[arg-type]
     )
     return add_perf_view(ds, loop_mb=1000)
 
@@ -157,20 +157,45 @@ def _records(run: xr.Dataset, loop_pages: float) -> list[perf_bench.Progress]:
 
 
 # ------------------------------------------------------------------------------------ the replay
+@dataclass(frozen=True)
+class Times:
+    """When the runs of a case converged, seconds, infinity if not within the limit; (run,) each.
+
+    Attributes
+    ----------
+    true : every process first on one node
+    perf : as ``perf bench numa mem`` reports it
+    """
+
+    case: Case
+    true: NDArray[np.float64]
+    perf: NDArray[np.float64]
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is one of the main kernels on one of the mail's shapes, with nothing changed."""
+        return self.case.label in (BEFORE, AFTER) and self.case.shape in SHAPES and not self.case.parameters
+
+
 def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Replay:
     """Run the cases, print them beside the mail's words, and walk through the stuck state of its trace.
 
     Ctrl-C ends it early with the cases that are finished.
     """
-    results: dict[str, tuple[Case, xr.Dataset]] = {}
-    for case, ds in _run_all(cases(full), range(seeds), progress):
-        results[case.name] = (case, ds)
-    ordered = [results[case.name] for case in cases(full) if case.name in results]
-    outcome = Replay(THREAD, datasets={case.name: ds for case, ds in ordered})
+    todo = cases(full)
+    keep = {case.name for case in cases(full=False)}
+    times: dict[str, Times] = {}
+    outcome = Replay(THREAD)
+    for case, ds in _run_all(todo, range(seeds), progress):
+        times[case.name] = Times(case, true_times(ds), perf_times(ds))
+        if case.name in keep:
+            outcome.datasets[case.name] = ds
+    ordered = [times[case.name] for case in todo if case.name in times]
     outcome.claims = claims(ordered)
-    outcome.text = "\n\n".join(
-        [_head(), _times_table(ordered), claims_table(outcome.claims), _example(ordered), _trap()]
-    )
+    outcome.results = stored_form(ordered, range(seeds))
+    example = outcome.datasets.get(todo[0].name)
+    parts = [_head(), times_table(ordered), claims_table(outcome.claims), _example(example), _trap()]
+    outcome.text = "\n\n".join(parts)
     outcome.figures = {"times": plot_times(ordered)} if ordered else {}
     return outcome
 
@@ -180,12 +205,63 @@ def _run_all(todo: Sequence[Case], seeds: range, progress: bool) -> Iterator[tup
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         waiting: dict[Future[xr.Dataset], Case] = {pool.submit(run_case, case, list(seeds)): case for case in todo}
         try:
-            for done, future in enumerate(as_completed(waiting), start=1):
+            for done, future in enumerate(as_completed(list(waiting)), start=1):
+                case = waiting.pop(future)
                 if progress:
-                    print(f"[{done}/{len(todo)}] {waiting[future].name}", file=sys.stderr, flush=True)  # noqa: T201
-                yield waiting[future], future.result()
+                    print(f"[{done}/{len(todo)}] {case.name}", file=sys.stderr, flush=True)  # noqa: T201
+                yield case, future.result()
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def stored_form(results: Sequence[Times], seeds: range) -> dict[str, Any]:
+    """Return results as they are stored: plain numbers, None for never, with their provenance."""
+
+    def plain(times: NDArray[np.float64]) -> list[float | None]:
+        return [round(float(t), 3) if math.isfinite(t) else None for t in times]
+
+    return {
+        "thread": THREAD,
+        "numalab": __version__,
+        "revision": runs.revision(),
+        "machine": MACHINE,
+        "limit_s": LIMIT_S,
+        "step_us": STEP_US,
+        "rate_mbps": RATE_MBPS,
+        "seeds": list(seeds),
+        "cases": [
+            {
+                "label": one.case.label,
+                "shape": list(one.case.shape),
+                "kernel": {"name": one.case.kernel.name, "set": one.case.kernel.overrides},
+                "parameters": one.case.parameters,
+                "true_s": plain(one.true),
+                "perf_s": plain(one.perf),
+            }
+            for one in results
+        ],
+    }
+
+
+def stored() -> list[Times]:
+    """Return the results of the full replay that numalab ships (``data/results/convergence.json``)."""
+
+    def numbers(values: list[float | None]) -> NDArray[np.float64]:
+        return np.array([math.inf if value is None else value for value in values])
+
+    return [
+        Times(
+            Case(
+                one["label"],
+                tuple(one["shape"]),
+                Kernel(one["kernel"]["name"], **one["kernel"]["set"]),
+                one["parameters"],
+            ),
+            numbers(one["true_s"]),
+            numbers(one["perf_s"]),
+        )
+        for one in json.loads(_data.read_text("results", "convergence.json"))["cases"]
+    ]
 
 
 def true_times(ds: xr.Dataset) -> NDArray[np.float64]:
@@ -217,18 +293,16 @@ def _head() -> str:
     )
 
 
-def _times_table(results: Sequence[tuple[Case, xr.Dataset]]) -> str:
+def times_table(results: Sequence[Times]) -> str:
+    """Print convergence times, one case a row."""
     rows = []
-    for case, ds in results:
-        true, perf = true_times(ds), perf_times(ds)
-        label = case.label + "".join(f" {k}={v}" for k, v in case.parameters.items())
-        rows.append(
-            [
-                label, f"{case.shape[0]}x{case.shape[1]}", str(len(true)),
-                f"{np.mean(true <= DEADLINE_S):.0%}", seconds(quantile(true, 0.5)), seconds(quantile(true, 0.9)),
-                f"{np.mean(perf <= DEADLINE_S):.0%}", seconds(quantile(perf, 0.5)), seconds(quantile(perf, 0.9)),
-            ]
-        )  # fmt: skip
+    for one in results:
+        label = one.case.label + "".join(f" {name}={value}" for name, value in one.case.parameters.items())
+        cells = [label, f"{one.case.shape[0]}x{one.case.shape[1]}", str(len(one.true))]
+        for times in (one.true, one.perf):
+            share = f"{np.mean(times <= DEADLINE_S):.0%}"
+            cells += [share, seconds(quantile(times, 0.5)), seconds(quantile(times, 0.9))]
+        rows.append(cells)
     head = ["kernel", "p x t", "runs", "by 100 s", "median", "p90", "perf: by 100 s", "median", "p90"]
     note = (
         f"Seconds until every process is on one node; 'never' is not within {LIMIT_S:.0f} s. Right: as perf reports it."
@@ -236,96 +310,61 @@ def _times_table(results: Sequence[tuple[Case, xr.Dataset]]) -> str:
     return table(head, rows) + "\n" + note
 
 
-def claims(results: Sequence[tuple[Case, xr.Dataset]]) -> list[Claim]:
+def claims(results: Sequence[Times]) -> list[Claim]:
     """Compare the main cases with the mail's words."""
-    source = f"<{published()['thread']['message_id']}>"
     limits = {claim["id"]: claim.get("time_s", claim.get("delay_s")) for claim in published()["claims"]}
-
-    def pooled(kernel: str) -> NDArray[np.float64]:
-        chosen = [
-            true_times(ds)
-            for case, ds in results
-            if case.label == kernel and case.shape in SHAPES and not case.parameters
-        ]
-        return np.concatenate(chosen) if chosen else np.zeros(0)
-
-    def claim(
-        what: str, words: str, value: float, band: tuple[float, float] | None, holds: bool | None, note: str = ""
-    ) -> Claim:
-        low, high = band or (None, None)
-        return Claim(THREAD, what, source, words, value, low, high, None, holds, note)
-
+    main = {
+        kernel: [one.true for one in results if one.is_main and one.case.label == kernel] for kernel in (BEFORE, AFTER)
+    }
     answer: list[Claim] = []
-    before, after = pooled(BEFORE), pooled(AFTER)
-    if after.size:
-        low, high = limits["after-typical"]
-        median = quantile(after, 0.5)
-        band = (quantile(after, 0.05), quantile(after, 0.95))
-        answer.append(
-            claim("after: median time [s]", f"generally {low:.0f}-{high:.0f} s", median, band, low <= median <= high)
-        )
-        spikes = limits["after-spikes"][1]
-        p90 = quantile(after, 0.9)
-        answer.append(
-            claim("after: 90th percentile [s]", f"a few spikes up to {spikes:.0f} s", p90, None, p90 <= spikes)
-        )
-        slow = float(np.mean(after > 60))
-        answer.append(claim("after: share later than 60 s", "very rare: minutes", slow, None, slow <= 0.05))
-    if before.size:
-        never = float(np.mean(before > LIMIT_S))
-        answer.append(
-            claim(
-                f"before: share not within {LIMIT_S:.0f} s",
-                "sometimes never, or many minutes",
-                never,
-                None,
-                None,
-                FITTED,
-            )
-        )
-        median = quantile(before, 0.5)
-        answer.append(
-            claim(
-                "before: median time [s]",
-                "(not given)",
-                median,
-                (quantile(before, 0.05), quantile(before, 0.95)),
-                None,
-                FITTED,
-            )
-        )
-    example = [
-        perf_times(ds)
-        for case, ds in results
-        if case.label == BEFORE and case.shape == SHAPES[0] and not case.parameters
-    ]
+    if main[AFTER]:
+        answer += _claims_after(np.concatenate(main[AFTER]), limits)
+    if main[BEFORE]:
+        answer += _claims_before(np.concatenate(main[BEFORE]))
+    example = [one.perf for one in results if one.is_main and one.case.label == BEFORE and one.case.shape == SHAPES[0]]
     if example:
         shown = published()["trace"]["converged_s"]
-        rank = float(np.mean(example[0] <= shown))
-        answer.append(
-            claim(
-                "before: share of runs perf calls converged by 41.8 s",
-                f"one run, {shown} s",
-                rank,
-                None,
-                None,
-                "one run proves nothing",
-            )
-        )
-    stuck = [true_times(ds) for case, ds in results if case.shape == CONTROL]
-    if stuck:
-        share = float(np.mean(np.isfinite(stuck[0])))
-        answer.append(
-            claim(
-                "control: share converged of 2 x 80 threads",
-                "cannot (80 threads, 40 places)",
-                share,
-                None,
-                share == 0,
-                "not in the mail",
-            )
-        )
+        what = f"before: share of runs perf calls converged by {shown} s"
+        answer.append(_claim(what, f"one run, {shown} s", np.mean(example[0] <= shown), note="one run proves nothing"))
+    for one in results:
+        if one.case.shape == CONTROL:
+            what, words = "control: share converged of 2 x 80 threads", "cannot: 80 threads, 40 places"
+            share = np.mean(np.isfinite(one.true))
+            answer.append(_claim(what, words, share, holds=bool(share == 0), note="not in the mail"))
     return answer
+
+
+def _claims_after(times: NDArray[np.float64], limits: dict[str, Any]) -> list[Claim]:
+    low, high = limits["after-typical"]
+    spike = limits["after-spikes"][1]
+    median, p90, slow = quantile(times, 0.5), quantile(times, 0.9), float(np.mean(times > 60))
+    typical = f"generally {low:.0f}-{high:.0f} s"
+    return [
+        _claim("after: median time [s]", typical, median, times, low <= median <= high),
+        _claim("after: 90th percentile [s]", f"a few spikes up to {spike:.0f} s", p90, None, p90 <= spike),
+        _claim("after: share later than 60 s", "very rare: minutes", slow, None, slow <= 0.05),
+    ]
+
+
+def _claims_before(times: NDArray[np.float64]) -> list[Claim]:
+    never, words = np.mean(times > LIMIT_S), "sometimes never, or many minutes"
+    return [
+        _claim(f"before: share not within {LIMIT_S:.0f} s", words, never, note=FITTED),
+        _claim("before: median time [s]", "(not given)", quantile(times, 0.5), times, note=FITTED),
+    ]
+
+
+def _claim(
+    what: str,
+    words: str,
+    value: float | np.floating[Any],
+    spread: NDArray[np.float64] | None = None,
+    holds: bool | None = None,
+    note: str = "",
+) -> Claim:
+    low, high = (None, None) if spread is None else (quantile(spread, 0.05), quantile(spread, 0.95))
+    source = f"<{published()['thread']['message_id']}>"
+    return Claim(THREAD, what, source, words, float(value), low, high, None, holds, note)
 
 
 def claims_table(answer: Sequence[Claim]) -> str:
@@ -363,34 +402,32 @@ def _trap() -> str:
     return convergence_trap.tell(machine(MACHINE), workload, BEFORE, seeds=list(range(4)))
 
 
-def _example(results: Sequence[tuple[Case, xr.Dataset]]) -> str:
-    """Print the mail's trace and one run of the model in perf's own format."""
-    mail = _data.read_text("published", published()["trace"]["file"]).strip("\n")
-    for case, ds in results:
-        if case.label == BEFORE and case.shape == SHAPES[0]:
-            late = int(np.argmax(np.where(np.isfinite(perf_times(ds)), perf_times(ds), -1)))
-            one = perf_bench.format_progress(ds.isel(run=[late]))
-            return f"The mail's run:\n{mail}\n\nA run of the model (seed {int(ds.seed[late])}):\n{one.strip(chr(10))}"
-    return f"The mail's run:\n{mail}"
+def _example(ds: xr.Dataset | None) -> str:
+    """Print the mail's trace and the model's run that perf calls converged last, in perf's own format."""
+    mail = "The mail's run:\n" + _data.read_text("published", published()["trace"]["file"]).strip("\n")
+    if ds is None:
+        return mail
+    times = perf_times(ds)
+    late = int(np.argmax(np.where(np.isfinite(times), times, -1)))
+    one = perf_bench.format_progress(ds.isel(run=[late])).strip("\n")
+    return f"{mail}\n\nA run of the model (kernel {BEFORE}, seed {int(ds.seed[late])}):\n{one}"
 
 
-def plot_times(results: Sequence[tuple[Case, xr.Dataset]]) -> Figure:
+def plot_times(results: Sequence[Times]) -> Figure:
     """Draw the share of runs converged against time, before and after the series, one panel per shape."""
-    figure = Figure(figsize=(9.6, 3.2), layout="constrained")
+    figure = Figure(figsize=(9.6, 3.4), layout="constrained")
     axes = figure.subplots(1, len(SHAPES), sharey=True)
     style = {BEFORE: ("#D55E00", "--", "before the series"), AFTER: ("#0072B2", "-", "after it (3.17)")}
     typical = next(claim["time_s"] for claim in published()["claims"] if claim["id"] == "after-typical")
     for ax, shape in zip(axes, SHAPES, strict=True):
         ax.axvspan(*typical, color="#999999", alpha=0.25, lw=0, label="the mail: generally, after")
-        for case, ds in results:
-            if case.shape == shape and case.label in style and not case.parameters:
-                colour, line, label = style[case.label]
-                times = np.sort(true_times(ds))
-                x = np.concatenate([[0], np.minimum(times, LIMIT_S), [LIMIT_S]])
-                share = np.concatenate(
-                    [[0], np.arange(1, len(times) + 1) / len(times) * np.isfinite(times), [np.isfinite(times).mean()]]
-                )
-                ax.step(x, np.maximum.accumulate(share), where="post", color=colour, ls=line, lw=2, label=label)
+        for one in results:
+            if one.is_main and one.case.shape == shape:
+                colour, line, label = style[one.case.label]
+                times = np.sort(one.true[np.isfinite(one.true)])
+                x = np.concatenate([[0], times, [LIMIT_S]])
+                share = np.concatenate([np.arange(len(times) + 1), [len(times)]]) / len(one.true)
+                ax.step(x, share, where="post", color=colour, ls=line, lw=2, label=label)
         ax.set(title=f"{shape[0]} processes x {shape[1]} threads", xlabel="time [s]", xlim=(0, LIMIT_S), ylim=(0, 1.02))
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("share of runs converged")

@@ -100,6 +100,12 @@ def random_layout(rng: random.Random) -> Layout:
         cpu_core += [core + k % cores for k in range(cpus[n])]
         core += cores
 
+    def place(home: int | None) -> int:
+        """Any node, or mostly one node, else where some task starts."""
+        if home is None:
+            return rng.randrange(nodes)
+        return home if rng.random() < 0.9 else -1 - rng.randrange(tasks)
+
     regions: list[dict[str, Any]] = []
     first = 0
     for _ in range(rng.choice([1, 2, 3, 4])):
@@ -107,7 +113,6 @@ def random_layout(rng: random.Random) -> Layout:
         k = {BASE: rng.choice([1, 1, 4, 512]), HUGE: 512, FOLIO: 16}[kind]
         blocks = rng.choice([1, 3, 12, 40])
         file = rng.random() < 0.2
-        starters = list(range(tasks))
         home = rng.choice([rng.randrange(nodes), None])
         regions.append(
             {
@@ -115,8 +120,7 @@ def random_layout(rng: random.Random) -> Layout:
                 "exec": file and rng.random() < 0.5, "dirty": file and rng.random() < 0.5,
                 "mappers": rng.sample(range(processes), rng.choice([1, 1, processes])),
                 "shared": rng.random() < 0.3, "write": rng.random() < 0.8,
-                "node": [rng.randrange(nodes) if home is None else home if rng.random() < 0.9 else -1 - rng.choice(starters)
-                         for _ in range(blocks)],
+                "node": [place(home) for _ in range(blocks)],
             }
         )  # fmt: skip
         first += blocks
