@@ -15,6 +15,7 @@ _EXPORTS = {
     "concat": "numalab.runs",
     "open": "numalab.runs",
     "save": "numalab.runs",
+    "simulate": "numalab.simulation",
     "validate": "numalab.runs",
 }
 

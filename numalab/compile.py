@@ -97,6 +97,19 @@ def compile_layout(machine: Machine, workload: Workload) -> Layout:
     )
 
 
+def region_names(workload: Workload) -> list[str]:
+    """Return a name for each region of the layout: the workload's, and whose it is where there are several."""
+
+    def name(part: _Part) -> str:
+        owner = ""
+        if part.region.scope != "all" or part.own_copy:
+            thread = "" if part.thread is None else f"t{part.thread}"
+            owner = f"/p{part.users[0].number}{thread}"
+        return part.region.name + owner + ("/own" if part.own_copy else "")
+
+    return [name(part) for part in _parts(workload, _processes(workload))]
+
+
 def _ints(values: Any) -> Ints:
     return np.array(list(values), dtype=np.int64)
 

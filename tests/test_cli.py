@@ -253,7 +253,7 @@ def test_the_step_of_the_file_is_used(cli, tiny):
 def test_nothing_is_overwritten_unasked(cli, here, tiny, monkeypatch):
     (here / "runs").mkdir()
     (here / "runs" / "tiny.nc").write_text("precious")
-    monkeypatch.setattr("numalab.simulate.Engine", failing(AssertionError("must not start")))
+    monkeypatch.setattr("numalab.simulation.Engine", failing(AssertionError("must not start")))
     code, out, err = cli("run", tiny)
     assert (code, out) == (2, "")
     assert one_line(err).startswith("runs/tiny.nc: exists; overwrite it with --force")
@@ -594,7 +594,9 @@ def fake(monkeypatch):
         module.calls.append((name, options))
         datasets = {"main": by_hand()}
         figures = {"times": matplotlib.figure.Figure()}
-        return SimpleNamespace(text=f"text of {name}\n", claims=[FakeClaim(3)], datasets=datasets, results={"n": 1}, figures=figures)
+        return SimpleNamespace(
+            text=f"text of {name}\n", claims=[FakeClaim(3)], datasets=datasets, results={"n": 1}, figures=figures
+        )
 
     module.replay = replay
     monkeypatch.setattr("numalab.commands.threads.patch_threads", module)
@@ -658,7 +660,9 @@ def test_replay_writes(cli, fake, here):
     assert "numalab show results/one-main.nc" in err
     assert "make lab" in err
     facts = json.loads(cli("replay", "one", "-o", "results", "--json")[1])
-    assert facts["one"]["files"] == [f"results/{name}" for name in ("one-main.nc", "one-times.png", "one.txt", "one-results.json")]
+    assert facts["one"]["files"] == [
+        f"results/{name}" for name in ("one-main.nc", "one-times.png", "one.txt", "one-results.json")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ ROOMS = (
     ("what the numbers mean", "diagnose", "compare", "validate"),
     ("text of real tools, live systems", "readers", "readers.*", "record"),
     ("many batches", "sweep"),
-    ("one batch", "simulate"),
+    ("one batch", "simulation"),
     ("the model", "model", "model.*", "locks"),
     ("descriptions", "compile", "workload", "workloads", "describe"),
     ("what all know", "", "kernel", "machine", "records", "layout", "runs", "schema", "derived", "text", "_data"),
@@ -84,9 +84,9 @@ def test_the_model_knows_numpy_kernels_and_layouts_only(module: str) -> None:
 def test_a_wrong_import_is_seen(tmp_path: Path) -> None:
     # The contract is only as good as what it sees.
     file = tmp_path / "x.py"
-    lines = ("from numalab import simulate, __version__", "import numalab.runs as r", "import numpy.linalg")
+    lines = ("from numalab import simulation, __version__", "import numalab.runs as r", "import numpy.linalg")
     file.write_text("def f():\n" + "".join(f"    {line}\n" for line in lines))
-    assert imports(file) == {"numalab.simulate", "numalab", "numalab.runs", "numpy.linalg"}
-    assert inside(file) == {"simulate", "", "runs"}
-    (model,), (simulate,) = rooms_of("model.scan"), rooms_of("simulate")
-    assert simulate < model
+    assert imports(file) == {"numalab.simulation", "numalab", "numalab.runs", "numpy.linalg"}
+    assert inside(file) == {"simulation", "", "runs"}
+    (model,), (simulation,) = rooms_of("model.scan"), rooms_of("simulation")
+    assert simulation < model

@@ -14,7 +14,7 @@ from numalab.commands.output import check_free, note, number, print_json
 from numalab.model.params import DEFAULTS
 from numalab.records import DescriptionError
 from numalab.schema import TABLES, is_time
-from numalab.simulate import repeat, simulate
+from numalab.simulation import repeat, simulate
 
 
 def run(args: Namespace) -> int:

@@ -114,7 +114,9 @@ class Claim:
         never = [key for key in ("model", "low", "high") if plain[key] == math.inf]
         plain |= dict.fromkeys(never, None)
         if never:
-            plain["note"] = "; ".join(filter(None, [self.note, f"{', '.join(never)}: never, within the time simulated"]))
+            plain["note"] = "; ".join(
+                filter(None, [self.note, f"{', '.join(never)}: never, within the time simulated"])
+            )
         return plain
 
 

@@ -27,7 +27,7 @@ from numalab.kernel import Kernel
 from numalab.machine import machine
 from numalab.patch_threads import Claim, Replay, convergence_trap
 from numalab.readers import perf_bench
-from numalab.simulate import simulate
+from numalab.simulation import simulate
 from numalab.text import seconds, table
 from numalab.workloads import perf_bench_numa
 

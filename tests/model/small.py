@@ -19,7 +19,12 @@ GB = 262144  # pages
 
 
 def state_of(
-    kernel: str, *, runs: int = 1, params: dict[str, Any] | None = None, switches: dict[str, Any] | None = None, **rest: Any
+    kernel: str,
+    *,
+    runs: int = 1,
+    params: dict[str, Any] | None = None,
+    switches: dict[str, Any] | None = None,
+    **rest: Any,
 ) -> State:
     """A fresh batch over a layout of :func:`tests.reference.tiny.tiny_layout`."""
     return Engine(tiny_layout(**rest), Kernel(kernel, **(switches or {})), range(runs), params).state
@@ -38,7 +43,9 @@ def place(state: State, cpus: Sequence[int]) -> State:
     return state
 
 
-def give(state: State, t: int, faults: Sequence[int], preferred: int | None = None, *, total: int | None = None) -> None:
+def give(
+    state: State, t: int, faults: Sequence[int], preferred: int | None = None, *, total: int | None = None
+) -> None:
     """Give a task private faults by node, and perhaps a preferred node (``total``: to have some elsewhere)."""
     state.mem[:, t] = 0
     state.mem[:, t, :, PRIVATE] = faults

@@ -13,7 +13,7 @@ from numalab import runs
 from numalab.kernel import Kernel
 from numalab.machine import machine
 from numalab.model.engine import Engine
-from numalab.simulate import repeat, simulate
+from numalab.simulation import repeat, simulate
 from numalab.workload import Workload
 from numalab.workloads import perf_bench_numa, shared_cow, wrong_node
 from tests.reference.cases import PER_RUN, random_kernel, random_layout, random_params

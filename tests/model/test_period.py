@@ -80,7 +80,13 @@ def test_a_group_scans_less_often_the_more_it_shares(shared: int, private: int, 
 
 # ---------------------------------------------------------------- adaptation
 def adapted(
-    kernel: str, remote_local: tuple[int, int], shared_private: tuple[int, int], *, fail: int = 0, p: int = 1000, **rest: Any
+    kernel: str,
+    remote_local: tuple[int, int],
+    shared_private: tuple[int, int],
+    *,
+    fail: int = 0,
+    p: int = 1000,
+    **rest: Any,
 ) -> State:
     """Adapt a period P of a 16 GB process with bounds 100 and 9375."""
     state = sized(kernel, 16, params={"scan_period_max_ms": 600_000, **rest})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from numalab import runs
-from numalab.compile import compile_layout
+from numalab.compile import compile_layout, region_names
 from numalab.kernel import Kernel
 from numalab.kernel import table as kernel_table
 from numalab.layout import Ints, Layout
@@ -115,6 +115,7 @@ def simulate(
         "every": dict(every) if every else None,
         "stop_after_converged_s": stop_after_converged_s,
         "parameters": {name: value if isinstance(value, int) else list(value) for name, value in parameters.items()},
+        "defaults": {name: value for name, value in DEFAULTS.items() if name not in parameters},
     }
     return _dataset(machine, workload, kernel, layout, parts, grid, values, parameters, dt, provenance)
 
@@ -133,14 +134,26 @@ def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
     return simulate(
         Machine.from_dict(how["machine"]),
         Workload.from_dict(how["workload"]),
-        Kernel(how["kernel"]["name"], **how["kernel"]["set"]),
+        _same_kernel(how["kernel"]),
         seconds=how["seconds"],
         seeds=how["seeds"],
         every=how["every"],
         stop_after_converged_s=how["stop_after_converged_s"],
         progress=progress,
-        **how["parameters"],
+        **{**_changed_defaults(how), **how["parameters"]},
     )
+
+
+def _same_kernel(stored: Mapping[str, Any]) -> Kernel:
+    """Return a stored kernel; switches the table has changed since are set as they were."""
+    kernel = Kernel(stored["name"], **stored["set"])
+    was = {name: value for name, value in stored["switches"].items() if kernel.switches.get(name, value) != value}
+    return kernel.replace(**was) if was else kernel
+
+
+def _changed_defaults(how: Mapping[str, Any]) -> dict[str, int]:
+    """Return the parameters whose defaults were others when a dataset was made."""
+    return {name: value for name, value in how["defaults"].items() if DEFAULTS.get(name) != value}
 
 
 class _Part:
@@ -253,7 +266,7 @@ def _dataset(
         "task_process": (("task",), layout.task_process),
         "task_name": (("task",), _task_names(workload, layout)),
         "process": np.arange(layout.processes),
-        "region": np.array(_region_names(layout)),
+        "region": np.array(region_names(workload)),
         "kind": np.array(["shared", "private"]),
     }
     coords |= {
@@ -308,7 +321,3 @@ def _event_table(layout: Layout, parts: list[_Part], dt: float) -> dict[str, Any
 def _task_names(workload: Workload, layout: Layout) -> NDArray[np.str_]:
     first = np.searchsorted(layout.task_process, layout.task_process)
     return np.array([f"p{p}t{t}" for p, t in zip(layout.task_process, np.arange(layout.tasks) - first, strict=True)])
-
-
-def _region_names(layout: Layout) -> list[str]:
-    return [f"r{g}" for g in range(layout.regions)]
