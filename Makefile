@@ -20,7 +20,7 @@ test: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist loadscope
 
 lab: $(VENV)/.lab
-	$(BIN)/jupyter lab notebooks/
+	$(BIN)/jupyter lab $(wildcard notebooks)
 
 bench: $(VENV)/.core
 	$(BIN)/python tests/bench/bench.py

@@ -31,20 +31,14 @@ def _wait_for_pages(state: State, faults: Faults, live: Live, moved: Ints, micro
     A task meets a page under migration for a time D with probability rate * D / pages, and then waits D / 2 on
     average.
     """
-    one = state.layout
+    one, fix = state.layout, state.fix
     region = one.vma_region[faults.v[moved]]
     square = np.zeros((state.runs, one.regions), np.int64)
     np.add.at(square, (faults.r[moved], region), micros * micros)
+    # a task does not wait for its own migrations
+    own = np.zeros_like(live.useful)
+    np.add.at(own, (faults.r[moved], fix.access_twin[faults.a[moved]]), micros * micros)
     regions = one.vma_region[one.access_vma]
     r, a = np.nonzero((square[:, regions] > 0) & (live.useful > 0))
-    seen, t, v = square[r, regions[a]], one.access_task[a], one.access_vma[a]
-    # a task does not wait for its own migrations
-    mover = (faults.r[moved] * one.tasks + faults.t[moved]) * one.regions + region
-    keys, inverse = np.unique(mover, return_inverse=True)
-    own = np.zeros(len(keys), np.int64)
-    np.add.at(own, inverse, micros * micros)
-    mine = (r * one.tasks + t) * one.regions + one.vma_region[v]
-    at = np.minimum(np.searchsorted(keys, mine), len(keys) - 1)
-    own_square = np.where(keys[at] == mine, own[at], 0)
-    wait = state.access_rate[r, a] * (seen - own_square)
-    np.add.at(state.wait_ns, (r, t), wait // (2000 * state.fix.region_pages[one.vma_region[v]]))
+    wait = state.access_rate[r, a] * (square[r, regions[a]] - own[r, fix.access_twin[a]])
+    np.add.at(state.wait_ns, (r, one.access_task[a]), wait // (2000 * fix.region_pages[regions[a]]))

@@ -86,14 +86,15 @@ def _spill(layout: Layout, free: Ints, wanted: NDArray[Any], k: Ints) -> None:
 
 def _task_side(state: State, faults: fault.Faults) -> None:
     """Carry the step's faults to the tasks: groups, placement, buffers, attempts to move (docs/model.md 4.7)."""
-    one = state.layout
     groups_before = state.group.copy() if not faults.private.all() else None
     private, rate_local = groups.join(state, faults)
     if groups_before is not None:
         _refresh_changed_groups(state, groups_before)
 
-    task = np.unique(faults.r * one.tasks + faults.t)
-    r, t = task // one.tasks, task % one.tasks
+    # faults come in order of run and task
+    r, t = faults.r, faults.t
+    first = np.r_[True, (r[1:] != r[:-1]) | (t[1:] != t[:-1])]
+    r, t = r[first], t[first]
     retry = now_ms(state)[r] > state.retry_ms[r, t]
     place = placement.due(state, r, t)
     wants = np.zeros(len(r), np.bool_)

@@ -159,6 +159,8 @@ def _no_group(state: State, r: Ints, q: Ints, v: Ints) -> Bools:
 
 def _rounds(state: State, faults: Faults) -> list[Ints]:
     """Split the faults so that no memory block occurs twice in a round; order is kept."""
+    if not state.fix.blocks_are_shared:
+        return [np.arange(len(faults.r))]
     key = faults.r * state.layout.blocks + faults.b
     order = np.argsort(key, kind="stable")
     ordered = key[order]
@@ -309,6 +311,9 @@ def _within_rate(state: State, r: Ints, node: Ints, k: Ints) -> Bools:
     over = asks & (now > state.rate_end_ms[r, node])
     state.rate_count[r[over], node[over]] = 0
     state.rate_end_ms[r[over], node[over]] = now[over] + RATE_WINDOW_MS
+    if (state.rate_count + _by_node(state, r, node, k) <= state.par.migrate_ratelimit_pages[:, None]).all():
+        np.add.at(state.rate_count, (r, node), k)
+        return np.ones(len(r), np.bool_)
     # pages asked for before, per node: the count only grows, so refusal is a matter of the running sum
     key = r * state.layout.nodes + node
     order = np.argsort(key, kind="stable")
@@ -323,13 +328,19 @@ def _within_rate(state: State, r: Ints, node: Ints, k: Ints) -> Bools:
     return np.asarray(ok)
 
 
+def _by_node(state: State, r: Ints, node: Ints, k: Ints) -> Ints:
+    """Sum pages by run and node: (R, N)."""
+    nodes = state.layout.nodes
+    total = np.bincount(r * nodes + node, weights=k, minlength=state.runs * nodes)
+    return total.astype(np.int64).reshape(state.runs, nodes)
+
+
 def _fits(state: State, faults: Faults, rows: Ints, ok: Bools, unlucky: Bools) -> Bools:
     """Refuse migrations into full nodes, and keep the free pages up to date."""
     watermark = state.layout.node_watermark
     r, k, here = faults.r[rows], faults.k[rows], faults.here[rows]
     source = state.node[r, faults.b[rows]].astype(np.int64)
-    inbound = np.zeros_like(state.free)
-    np.add.at(inbound, (r[ok], here[ok]), k[ok])
+    inbound = _by_node(state, r[ok], here[ok], k[ok])
     if (state.free - inbound >= np.where(inbound > 0, watermark, np.iinfo(np.int64).min)).all():
         done = ok & ~unlucky
         np.subtract.at(state.free, (r[done], here[done]), k[done])

@@ -31,8 +31,8 @@ def join(state: State, faults: Faults) -> tuple[Bools, Bools]:
         changing = np.flatnonzero(changes)
         if not changing.size:
             break
-        _, first = np.unique(faults.r[left[changing]], return_index=True)
-        acting = left[changing[first]]
+        run = faults.r[left[changing]]
+        acting = left[changing[np.r_[True, run[1:] != run[:-1]]]]
         private[acting] = _carry_out(state, faults, acting)
         counts_local = ~private[acting] & ~faults.local[acting]
         local[acting] = faults.local[acting] | (counts_local & _between_active(state, faults, acting))

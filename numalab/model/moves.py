@@ -55,10 +55,10 @@ def _upto_first(r: Ints, matters: Bools) -> tuple[Bools, Bools]:
     hit = np.zeros(len(r), np.bool_)
     if not at.size:
         return np.ones(len(r), np.bool_), hit
-    runs, first = np.unique(r[at], return_index=True)
-    last = np.full(int(r.max()) + 1, len(r))
-    last[runs] = at[first]
-    hit[at[first]] = True
+    at = at[np.r_[True, r[at[1:]] != r[at[:-1]]]]
+    last = np.full(int(r[-1]) + 1, len(r))
+    last[r[at]] = at
+    hit[at] = True
     return np.arange(len(r)) <= last[r], hit
 
 

@@ -54,6 +54,7 @@ class Fixed:
         self.nearest_with_cpus = _nearest_with_cpus(one.distance, self.cpus_of_node)
         self.region_pages = one.region_blocks * one.region_block_pages
         self.mapcount = np.bincount(one.vma_region, minlength=one.regions)
+        self.blocks_are_shared = bool((self.mapcount > 1).any())
         self.block_region = np.repeat(np.arange(one.regions), one.region_blocks)
         self.vma_blocks = one.region_blocks[one.vma_region]
         self.vma_block_pages = one.region_block_pages[one.vma_region]
@@ -79,6 +80,10 @@ class Fixed:
         self.random_vma, self.random_first = np.unique(one.access_vma[self.random_access], return_index=True)
         self.random_last = np.append(self.random_first[1:], len(self.random_access)) - 1
         self.sequential_access = np.flatnonzero(one.access_order == SEQUENTIAL)
+        pair = one.access_task * max(1, one.vmas) + one.access_vma
+        _, first_of_pair, which_pair = np.unique(pair, return_index=True, return_inverse=True)
+        #: The first access of the same task to the same area.
+        self.access_twin = first_of_pair[which_pair]
         self.has_sequential = bool(self.sequential_access.size)
         self.access_vma_random = np.zeros(one.vmas, np.bool_)
         self.access_vma_random[self.random_vma] = True
