@@ -31,17 +31,30 @@ PARAMETERS: dict[str, Parameter] = {
     # costs
     "pte_scan_ns": Parameter(5, "ns/page", "looking at a page in a scan", "order of a cached load"),
     "pte_update_ns": Parameter(
-        60, "ns/page", "marking a PTE, its share of the TLB flush included", "mmtests: 7 cycles x8"
+        60,
+        "ns/page",
+        "marking a PTE, its share of the TLB flush included",
+        "mmtests counts 56 cycles; rounded up with the flush",
     ),
-    "hint_fault_ns": Parameter(1200, "ns", "taking a hint fault", "mmtests AutoNUMA cost: 5000 cycles at ~4 GHz"),
+    "hint_fault_ns": Parameter(1200, "ns", "taking a hint fault", "mmtests counts 5000 cycles: 1.25 us at 4 GHz"),
     "wp_fault_ns": Parameter(700, "ns", "a write-protect fault that reuses the page", "minor fault without allocation"),
     "migrate_ns": Parameter(1500, "ns", "isolating and remapping a page, without copy and unmapping", "choice"),
     "copy_page_ns": Parameter(600, "ns/page", "copying 4 KiB between nodes", "about 7 GB/s"),
     "unmap_ns": Parameter(300, "ns/mapping", "reverse map walk and IPI for one mapping of a migrating page", "choice"),
     "remote_cost": Parameter(500, "of 1000", "extra time of an access per 10 units of SLIT distance", "choice"),
     # load balancer
-    "balancer_sigma": Parameter(100, "of 1000", "relative error with which the balancer sees a node's load", "fitted"),
-    "fork_spread": Parameter(30, "of 1000", "relative error with which fork sees a node's load", "fitted"),
+    "balancer_sigma": Parameter(
+        100,
+        "of 1000",
+        "relative error with which the balancer sees a node's load",
+        "fitted: to the words of the convergence mail",
+    ),
+    "fork_spread": Parameter(
+        30,
+        "of 1000",
+        "relative error with which fork sees a node's load",
+        "chosen: nodes start some tasks apart, as in the mail",
+    ),
     "newidle_ms": Parameter(
         0, "ms", "a node with an idle CPU balances this often; 0: every CPUs x 1 ms", "kernel default"
     ),
