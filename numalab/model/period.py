@@ -8,7 +8,6 @@ from numalab.layout import Ints
 from numalab.model.state import FAIL, LOCAL, PRIVATE, REMOTE, SHARED, State
 
 PERIOD_SLOTS = 10
-PAGES_PER_MB = 256
 
 
 def bounds(state: State, r: Ints, t: Ints) -> tuple[Ints, Ints, Ints]:
@@ -22,14 +21,8 @@ def bounds(state: State, r: Ints, t: Ints) -> tuple[Ints, Ints, Ints]:
     -------
     shortest, start, longest : (K,) ms per scan window
     """
-    par = state.par
-    size = par.scan_size_mb[r]
-    window = size * PAGES_PER_MB
-    windows = np.maximum(1, -(-state.fix.rss[state.layout.task_process[t]] // window))
-    fastest = par.max_scan_window_mbps[r] // np.maximum(1, size)
-    floor = np.where(fastest > 1, 1000 // np.maximum(1, fastest), 1000)
-    shortest = np.maximum(floor, par.scan_period_min_ms[r] // windows)
-    slowest = par.scan_period_max_ms[r] // windows
+    m = state.layout.task_process[t]
+    shortest, slowest = state.shortest_period_ms[r, m], state.slowest_period_ms[r, m]
     if not state.kernel.group_scaled_period:
         return shortest, shortest, np.maximum(shortest, slowest)
     g = state.group[r, t]

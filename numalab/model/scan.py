@@ -11,8 +11,9 @@ import numpy as np
 
 from numalab.layout import FOLIO, HUGE, Bools, Ints
 from numalab.model import draws, period
-from numalab.model.period import PAGES_PER_MB, now_ms
+from numalab.model.period import now_ms
 from numalab.model.state import State
+from numalab.model.windows import PAGES_PER_MB
 
 HUGE_PAGES = 512
 VIRTUAL_FACTOR = 8

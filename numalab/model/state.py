@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalab.kernel import Kernel, table
-from numalab.layout import BASE, HUGE, RANDOM, SEQUENTIAL, Bools, Ints, Layout
-from numalab.model import draws, topology
+from numalab.layout import BASE, HUGE, RANDOM, SEQUENTIAL, Ints, Layout
+from numalab.model import draws, topology, windows
 from numalab.model.params import DEFAULTS
 
 COUNTERS = (
@@ -105,6 +105,7 @@ class State:
         runs = len(self.seed)
         self.number = np.arange(runs)
         self.par = _parameters(kernel, params or {}, runs)
+        self.shortest_period_ms, self.slowest_period_ms = windows.bounds(self.par, self.fix.rss)
         self.dt = int(self.par.step_us[0]) * 1000
         one, tasks, nodes = layout, layout.tasks, layout.nodes
 
@@ -278,6 +279,3 @@ def _parameters(kernel: Kernel, given: Mapping[str, Any], runs: int) -> SimpleNa
     return SimpleNamespace(
         **{name: np.broadcast_to(np.asarray(value, np.int64), (runs,)).copy() for name, value in values.items()}
     )
-
-
-__all__ = ["COUNTERS", "FAIL", "LOCAL", "PRIVATE", "REMOTE", "SHARED", "Bools", "Fixed", "State", "node_capacity"]
