@@ -35,6 +35,7 @@ def simulate(
     seeds: Iterable[int] = (0,),
     every: Mapping[str, float | None] | None = None,
     stop_after_converged_s: float | None = None,
+    rates: Mapping[str, int | Sequence[int]] | None = None,
     progress: bool = False,
     **parameters: int | Sequence[int],
 ) -> xr.Dataset:
@@ -54,6 +55,9 @@ def simulate(
     stop_after_converged_s : float, optional
         Stop a run this long after all threads of every process were first on one node; the rest of its record
         repeats the last state.
+    rates : mapping of str to int or sequence of int, optional
+        How often a region of the workload is visited, of 1000 of what the workload says. Sequences span the grid
+        as those of parameters do; the coordinate is ``rate_<region>``.
     progress : bool
         Show a progress bar on stderr.
     **parameters : int or sequence of int
@@ -73,7 +77,7 @@ def simulate(
     """
     kernel = Kernel(kernel) if isinstance(kernel, str) else kernel
     seeds = [int(seed) for seed in seeds]
-    grid, values = _grid(seeds, parameters)
+    grid, values = _grid(seeds, parameters, rates or {}, workload)
     steps_us = np.unique(values.get("step_us", DEFAULTS["step_us"]))
     if len(steps_us) != 1:
         raise ValueError("step_us: all runs of a call share one step; make one call per step length")
@@ -89,8 +93,10 @@ def simulate(
     parts: list[_Part] = []
     try:
         for chosen in _chunks(len(grid)):
-            params = {name: column[chosen] for name, column in values.items()}
-            engine = Engine(layout, kernel, grid[chosen], params)
+            params = {name: values[name][chosen] for name in parameters}
+            engine = Engine(
+                layout, kernel, grid[chosen], params, _rate_permille(workload, layout, rates, values, chosen)
+            )
             part = _Part(
                 engine,
                 intervals,
@@ -114,10 +120,12 @@ def simulate(
         "seeds": seeds,
         "every": dict(every) if every else None,
         "stop_after_converged_s": stop_after_converged_s,
+        "rates": {name: value if isinstance(value, int) else list(value) for name, value in (rates or {}).items()},
         "parameters": {name: value if isinstance(value, int) else list(value) for name, value in parameters.items()},
         "defaults": {name: value for name, value in DEFAULTS.items() if name not in parameters},
     }
-    return _dataset(machine, workload, kernel, layout, parts, grid, values, parameters, dt, provenance)
+    given = {**parameters, **{f"rate_{name}": value for name, value in (rates or {}).items()}}
+    return _dataset(machine, workload, kernel, layout, parts, grid, values, given, dt, provenance)
 
 
 def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
@@ -139,6 +147,7 @@ def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
         seeds=how["seeds"],
         every=how["every"],
         stop_after_converged_s=how["stop_after_converged_s"],
+        rates=how["rates"],
         progress=progress,
         **{**_changed_defaults(how), **how["parameters"]},
     )
@@ -212,7 +221,12 @@ class _Part:
         return min((int(taken.min()) for taken in self.recorder.taken.values()), default=0)
 
 
-def _grid(seeds: list[int], parameters: Mapping[str, int | Sequence[int]]) -> tuple[Ints, dict[str, Ints]]:
+def _grid(
+    seeds: list[int],
+    parameters: Mapping[str, int | Sequence[int]],
+    rates: Mapping[str, int | Sequence[int]],
+    workload: Workload,
+) -> tuple[Ints, dict[str, Ints]]:
     """Return the seed of each run and the value of each parameter in it: all combinations, seeds innermost."""
     if not seeds:
         raise ValueError("seeds: expected at least one")
@@ -221,12 +235,33 @@ def _grid(seeds: list[int], parameters: Mapping[str, int | Sequence[int]]) -> tu
         if name not in DEFAULTS and name not in numeric:
             known = ", ".join([*DEFAULTS, *sorted(numeric)])
             raise ValueError(f"{name}: no such parameter; known: {known} (other switches belong to Kernel(...))")
-    lists = {name: [value] if isinstance(value, int) else [int(v) for v in value] for name, value in parameters.items()}
+    regions = {region.name for region in workload.regions}
+    for name in rates:
+        if name not in regions:
+            raise ValueError(f"rates: the workload has no region {name!r}; it has {', '.join(sorted(regions))}")
+    given = {**parameters, **{f"rate_{name}": value for name, value in rates.items()}}
+    lists = {name: [value] if isinstance(value, int) else [int(v) for v in value] for name, value in given.items()}
     combinations = list(product(*lists.values()))
     columns = {
         name: np.repeat(np.array([c[i] for c in combinations], np.int64), len(seeds)) for i, name in enumerate(lists)
     }
     return np.tile(np.array(seeds, np.int64), len(combinations)), columns
+
+
+def _rate_permille(
+    workload: Workload,
+    layout: Layout,
+    rates: Mapping[str, Any] | None,
+    values: Mapping[str, Ints],
+    chosen: Ints,
+) -> Ints | None:
+    """Return the rates of all accesses in some runs, of 1000: (R, A); None if nothing varies."""
+    if not rates:
+        return None
+    names = [name.split("/")[0] for name in region_names(workload)]
+    of_access = [names[g] for g in layout.vma_region[layout.access_vma]]
+    columns = [values[f"rate_{name}"][chosen] if name in rates else np.full(len(chosen), 1000) for name in of_access]
+    return np.stack(columns, axis=1)
 
 
 def _chunks(count: int) -> Iterator[Ints]:

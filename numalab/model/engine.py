@@ -25,10 +25,19 @@ class Engine:
     seeds : array_like of int, (R,)
     params : mapping, optional
         Parameters and numeric switches that differ from their defaults; numbers or (R,) arrays.
+    rate_permille : (R, A) array of int, optional
+        Rates of the accesses, of 1000 of the layout's.
     """
 
-    def __init__(self, layout: Layout, kernel: Kernel, seeds: Any, params: Mapping[str, Any] | None = None) -> None:
-        self.state = State(layout, kernel, np.atleast_1d(np.asarray(seeds, np.int64)), params)
+    def __init__(
+        self,
+        layout: Layout,
+        kernel: Kernel,
+        seeds: Any,
+        params: Mapping[str, Any] | None = None,
+        rate_permille: Ints | None = None,
+    ) -> None:
+        self.state = State(layout, kernel, np.atleast_1d(np.asarray(seeds, np.int64)), params, rate_permille)
         runqueue.start_and_bind(self.state)
         _first_touch(self.state)
 

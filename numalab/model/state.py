@@ -98,7 +98,14 @@ class State:
     the kernel's numeric switches as ``(R,)`` arrays, ``kernel`` the other switches, ``fix`` what is derived.
     """
 
-    def __init__(self, layout: Layout, kernel: Kernel, seeds: Ints, params: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        kernel: Kernel,
+        seeds: Ints,
+        params: Mapping[str, Any] | None = None,
+        rate_permille: Ints | None = None,
+    ) -> None:
         self.layout, self.kernel = layout, kernel
         self.fix = Fixed(layout, kernel)
         self.seed = np.asarray(seeds, np.int64)
@@ -144,6 +151,8 @@ class State:
         self.gactive = np.zeros((runs, tasks, nodes), np.bool_)
         # accesses
         self.access_rate = np.repeat(one.access_rate[None], runs, axis=0)
+        if rate_permille is not None:
+            self.access_rate = self.access_rate * rate_permille // 1000
         self.pos = np.repeat(one.access_start[None], runs, axis=0)
         self.carry_ns = zeros(len(one.access_task))
         self.access_work = zeros(len(one.access_task))

@@ -120,3 +120,19 @@ def test_unknown_parameters_are_named(small: tuple[Any, Workload]) -> None:
         simulate(*small, "3.17", seconds=1, every={"tasks": 1})
     with pytest.raises(ValueError, match="seeds: expected at least one"):
         simulate(*small, "3.17", seconds=1, seeds=[])
+
+
+def test_rates_vary_along_the_run(small: tuple[Any, Workload]) -> None:
+    """Half the visits of the one region: as if the workload had half the rate, and no other run changes."""
+    host, workload = small
+    both = simulate(host, workload, "3.17", seconds=3, seeds=[4], rates={"process": [500, 1000]})
+    assert both.rate_process.values.tolist() == [500, 1000]
+    half = simulate(host, perf_bench_numa(4, 3, P=16, rate_mbps=50), "3.17", seconds=3, seeds=[4])
+    full = simulate(host, workload, "3.17", seconds=3, seeds=[4])
+    for run, alone in enumerate((half, full)):
+        mine, theirs = without_padding(both, run), without_padding(alone, 0)
+        for name in mine:
+            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
+    assert runs.differences(both, repeat(both)) == []
+    with pytest.raises(ValueError, match="rates: the workload has no region 'heap'; it has process"):
+        simulate(host, workload, "3.17", seconds=1, rates={"heap": 2})
