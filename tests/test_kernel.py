@@ -1,20 +1,22 @@
 """The release x switch table against what is known of the releases, and kernels made from it."""
 
 import tomllib
+from itertools import pairwise
 
 import pytest
 
 from numalab import _data
 from numalab.kernel import Cell, Kernel, KernelError, names, table
 
-RELEASES = "3.14 3.16 3.17 3.19 4.0 4.1 4.15 4.16 4.19 5.7 5.19 6.1 6.5 6.12 6.14 6.18".split()
+RELEASES = ["3.14", "3.16", "3.17", "3.19", "4.0", "4.1", "4.15", "4.16", "4.19"]
+RELEASES += ["5.7", "5.19", "6.1", "6.5", "6.12", "6.14", "6.18"]
 SERIES = [f"S1#{n}" for n in range(1, 8)]
 
 
 def history(switch):
     """The switch's values from release to release, repeats left out: [(release, value), ...]."""
     cells = [(release, cell.value) for release, cell in table().switches[switch].cells.items()]
-    return [cells[0]] + [after for before, after in zip(cells, cells[1:], strict=False) if after[1] != before[1]]
+    return [cells[0]] + [after for before, after in pairwise(cells) if after[1] != before[1]]
 
 
 # ---------------------------------------------------------------- the table

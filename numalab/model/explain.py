@@ -80,8 +80,7 @@ def explain(state: State, r: int, t: int, node: int) -> list[Candidate]:
         before = int(best[0])
         accepted = idle or move or swap
         gain, move_gain = int(worth.swap[0, x]), int(base[0])
-        fits = bool(worth.move_fits[0, 0])
-        verdict = _verdict(state, at.cur[0, x] < 0, idle, move, swap, gain, move_gain, before, fits)
+        verdict = _verdict(state, query, at, worth, int(x), before, (idle, move, swap))
         result.append(Candidate(int(at.cpu[0, x]), int(at.cur[0, x]), gain, move_gain, before, verdict, accepted))
         if accepted:
             best[0] = gain if swap else move_gain - int(move)
@@ -89,16 +88,33 @@ def explain(state: State, r: int, t: int, node: int) -> list[Candidate]:
 
 
 def _verdict(
-    state: State, empty: bool, idle: bool, move: bool, swap: bool, gain: int, move_gain: int, best: int, fits: bool
-) -> str:
+    state: State, query: search.Query, at: search.Candidates, worth: search.Weighed, x: int, best: int,
+    taken: tuple[bool, bool, bool],
+) -> str:  # fmt: skip
+    """Say in words what the kernel does with a candidate, and if nothing, which test it fails first."""
+    idle, move, swap = taken
+    gain, move_gain = int(worth.swap[0, x]), int(worth.move[0, 0])
+    fits, swap_fits = bool(worth.move_fits[0, 0]), bool(worth.swap_fits[0, 0])
     if idle:
         return "move to the idle CPU"
     if move:
         return "move: gains more than the swap, and the loads allow it"
     if swap:
         return "swap that gains nothing" if gain == 0 else "swap"
-    if empty:
-        return "idle, but the loads forbid the move"
+    if at.cur[0, x] < 0:
+        if not fits:
+            return "refused: idle, but the loads forbid the move"
+        if not worth.idle_ok[0, x]:
+            return "refused: idle, but the node's capacity or the gain is too small"
+        return f"refused: idle, but a move gains no more than {best}"
+    if not at.busy[0, x]:
+        return "refused: the task there may not run on the source CPU"
+    threshold = int(state.par.numa_move_threshold[query.r[0]])
+    if not worth.swap_ok[0, x]:
+        return f"refused: the swap gains less than {threshold}"
+    better = gain > best or (gain == best and not state.kernel.strict_improvement)
+    if better and not swap_fits:
+        return "refused: the loads forbid the swap"
     if not state.kernel.move_in_swap:
         return f"refused: the swap gains {gain}, no more than {best}; a plain move is not considered"
     if move_gain > max(gain, best) and not fits:

@@ -36,8 +36,8 @@ def at(*values: int) -> Ints:
 
 def place(state: State, cpus: Sequence[int]) -> State:
     """Put the tasks on these CPUs, with the queues up to date."""
-    state.cpu[:] = cpus
-    state.node_of_task[:] = state.layout.cpu_node[state.cpu]
+    for t, cpu in enumerate(cpus):
+        runqueue.place(state, np.arange(state.runs), t, cpu)
     state.queue_changed[:] = True
     runqueue.pick_running(state)
     return state

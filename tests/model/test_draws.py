@@ -53,7 +53,7 @@ def u64(*values: int) -> draws.Draws:
 
 
 def test_streams_have_the_numbers_of_the_page() -> None:
-    names = "FORK PHASE WAKE MARK TOUCH WRITE BALANCE GROUP LOCK ISOLATE PICK".split()
+    names = ["FORK", "PHASE", "WAKE", "MARK", "TOUCH", "WRITE", "BALANCE", "GROUP", "LOCK", "ISOLATE", "PICK"]
     assert [getattr(draws, name) for name in names] == list(range(1, 12))
 
 

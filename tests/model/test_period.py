@@ -118,6 +118,8 @@ def adapted(
         # since 4.14 the private share first: mostly private slows down, though all is remote
         ("4.15", (9, 0), (1, 9), 1000 + 200),
         ("4.15", (1, 9), (9, 0), 1000 + 200),  # then the local share
+        ("4.15", (9, 0), (3, 7), 1000 + 100),  # exactly at the threshold: one slot
+        ("4.15", (3, 7), (9, 0), 1000 + 100),
         ("4.15", (5, 5), (6, 4), 1000 - 200),  # 7 - max(5, 4)
         ("4.15", (9, 0), (9, 0), 1000 - 700),  # all shared and remote: seven slots, whatever the share
         ("6.18", (9, 0), (9, 0), 1000 - 700),

@@ -42,8 +42,9 @@ def test_the_trap_loads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "refused"), [("3.14", True), ("3.16", True), ("3.17", False), ("4.1", False), ("4.15", False), ("6.18", False)]
-)  # fmt: skip
+    ("kernel", "refused"),
+    [("3.14", True), ("3.16", True), ("3.17", False), ("4.1", False), ("4.15", False), ("6.18", False)],
+)
 def test_the_trap_by_release(kernel: str, refused: bool) -> None:
     assert too_imbalanced(kernel, 41, 39, cpus=20, smt=2) is refused
 
@@ -105,13 +106,19 @@ def test_capacity_of_a_node(kernel: str, smt: int, capacity: int, holds: int) ->
         (2, 2, 1, True),  # 2*112 > 2*100
         (2, 3, 1, False),  # 224 < 300
         (8, 8, 1, True),  # both full, equal
-        (1, 2, 2, False),  # two cores: the source is free, the target is not
-        (2, 2, 2, True),  # both are not
+        (3, 3, 2, True),
     ],
 )
 def test_has_capacity(source: int, target: int, smt: int, expected: bool) -> None:
     state, query = crowded("4.15", source, target, smt=smt)
     assert search.has_capacity(state, query, at(1)).tolist() == [expected]
+
+
+def test_a_full_target_has_none_for_a_free_source() -> None:
+    """Two cores on each node. One task against two is within 300 %, but the source is free and the target full."""
+    for source, expected in ((1, False), (2, True)):
+        state, query = crowded("4.15", source, 2, smt=2, switches={"imbalance_pct": 300})
+        assert search.has_capacity(state, query, at(1)).tolist() == [expected]
 
 
 @pytest.mark.parametrize(

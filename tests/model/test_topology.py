@@ -97,7 +97,7 @@ def test_densest_cluster(faults: list[int], expected: int) -> None:
 
 
 def test_three_levels_of_clusters() -> None:
-    """Eight nodes: halves 40 apart, quarters 30, pairs 20. Left half 16, right 15; in it quarters 9 and 7; then 5 of 4."""
+    """Eight nodes: halves 40 apart, quarters 30, pairs 20. Halves 16 and 15; quarters 7 and 9; then 4 and 5."""
     nodes = range(8)
     matrix = np.array([[[10, 20, 30, 40][(a ^ b).bit_length()] for b in nodes] for a in nodes])
     assert densest_cluster_node(np.array([7, 0, 4, 5, 15, 0, 0, 0]), matrix) == 3
