@@ -31,10 +31,6 @@ def place(state: State, r: Ints, t: Ints) -> Bools:
     """
     _, _, longest = period.bounds(state, r, t)
     kinds = _decay(state, r, t)
-    g = state.group[r, t]
-    if (g >= 0).any():
-        pairs = np.unique(r[g >= 0] * state.layout.tasks + g[g >= 0])
-        groups.update_active_nodes(state, pairs // state.layout.tasks, pairs % state.layout.tasks)
     choice = choose_preferred(state, r, t)
     changed = (choice >= 0) & (choice != state.preferred[r, t])
     state.preferred[r[changed], t[changed]] = choice[changed]
@@ -75,14 +71,25 @@ def _decay(state: State, r: Ints, t: Ints) -> Ints:
 
     weights.refresh_tasks(state, r, t)
 
-    g = state.group[r, t]
-    in_group = g >= 0
-    r, g = r[in_group], g[in_group]
-    np.add.at(state.gmem, (r, g), change[in_group])
-    np.add.at(state.gcpu, (r, g), cpu_change[in_group])
-    np.add.at(state.gtotal, (r, g), summed[in_group])
-    weights.refresh_groups(state, r, g)
+    _add_to_groups(state, r, state.group[r, t], change, cpu_change, summed)
     return np.asarray(buffered.sum(axis=1))
+
+
+def _add_to_groups(state: State, r: Ints, g: Ints, change: Ints, cpu_change: Ints, summed: Ints) -> None:
+    """Add what changed of tasks to their groups (-1: none), and recount the nodes these are active on."""
+    key = np.where(g >= 0, r * state.layout.tasks + g, -1)
+    order = np.argsort(key, kind="stable")
+    order = order[np.searchsorted(key[order], 0) :]
+    if not order.size:
+        return
+    key = key[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+    r, g = key[first] // state.layout.tasks, key[first] % state.layout.tasks
+    state.gmem[r, g] += np.add.reduceat(change[order], first, axis=0)
+    state.gcpu[r, g] += np.add.reduceat(cpu_change[order], first, axis=0)
+    state.gtotal[r, g] += np.add.reduceat(summed[order], first)
+    weights.refresh_groups(state, r, g)
+    groups.update_active_nodes(state, r, g)
 
 
 def choose_preferred(state: State, r: Ints, t: Ints) -> Ints:

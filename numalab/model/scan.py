@@ -310,6 +310,7 @@ def _enqueue(state: State, r: int, v: int, ptes: Ints) -> None:
     state.queue[r, first : first + length] = all_ptes[order]
     state.queue_threshold[r, first : first + length] = threshold[order]
     state.queue_head[r, v], state.queue_len[r, v] = 0, length
+    state.next_threshold[r, v] = threshold[order[0]]
 
 
 def _align_up(value: int, unit: int) -> int:

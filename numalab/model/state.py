@@ -177,6 +177,7 @@ class State:
         self.queue = np.zeros((runs, one.pte_blocks), np.int32)
         self.queue_threshold = np.zeros((runs, one.pte_blocks), np.int64)
         self.queue_head, self.queue_len = zeros(one.vmas), zeros(one.vmas)
+        self.next_threshold = full(FOREVER, one.vmas)
         # memory blocks and nodes
         self.node = np.full((runs, one.blocks), -1, np.int16)
         self.last_cpu = np.full((runs, one.blocks), -1, np.int32)

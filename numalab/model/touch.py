@@ -8,7 +8,7 @@ import numpy as np
 
 from numalab.layout import Ints
 from numalab.model import draws
-from numalab.model.state import State
+from numalab.model.state import FOREVER, State
 
 NS = 1_000_000_000
 NOTHING = np.zeros(0, np.int64)
@@ -115,8 +115,9 @@ def _random(state: State, live: Live) -> tuple[Ints, Ints, Ints, Ints]:
     first, last = row + fix.random_first, row + fix.random_last
     before = upto[first] - weight.ravel()[first]
     touched = np.where(trapped, upto[last] - before, 0)
-    state.intensity[:, fix.random_vma] += touched
-    r, j = np.nonzero(touched)
+    intensity = state.intensity[:, fix.random_vma] + touched
+    state.intensity[:, fix.random_vma] = intensity
+    r, j = np.nonzero((touched > 0) & (state.next_threshold[:, fix.random_vma] <= intensity))
     if not r.size:
         return (NOTHING,) * 4
     which, q = _pop_due(state, r * one.vmas + fix.random_vma[j])
@@ -138,14 +139,15 @@ def _pop_due(state: State, areas: Ints) -> tuple[Ints, Ints]:
     head, length = state.queue_head.ravel(), state.queue_len.ravel()
     queue, threshold = state.queue.ravel(), state.queue_threshold.ravel()
     base = (areas // one.vmas) * one.pte_blocks + one.vma_pte[areas % one.vmas]
+    intensity = state.intensity.ravel()[areas]
     which_parts, q_parts = [], []
     open_ = np.arange(len(areas))
-    width = 1
+    width = 4
     while open_.size:
         at = head[areas[open_]][:, None] + np.arange(width)
-        inside = at < length[areas[open_]][:, None]
-        flat = base[open_][:, None] + np.minimum(at, np.maximum(0, length[areas[open_]] - 1)[:, None])
-        due = inside & (threshold[flat] <= state.intensity.ravel()[areas[open_]][:, None])
+        end = length[areas[open_]][:, None]
+        flat = base[open_][:, None] + np.minimum(at, end - 1)
+        due = (at < end) & (threshold[flat] <= intensity[open_][:, None])
         count = due.sum(axis=1)
         row, col = np.nonzero(due)
         which_parts.append(open_[row])
@@ -153,6 +155,9 @@ def _pop_due(state: State, areas: Ints) -> tuple[Ints, Ints]:
         head[areas[open_]] += count
         open_ = open_[count == width]
         width *= 8
+    left = head[areas] < length[areas]
+    following = threshold[base + np.minimum(head[areas], length[areas] - 1)]
+    state.next_threshold.ravel()[areas] = np.where(left, following, FOREVER)
     which, q = np.concatenate(which_parts), np.concatenate(q_parts)
     if state.fix.has_sequential:
         still = state.trapped[areas[which] // one.vmas, q]
