@@ -135,6 +135,7 @@ def _add_threads(commands: _Commands[argparse.ArgumentParser]) -> None:
         "disagree the table says so; that is a result, not an error (exit code 0).",
         """numalab replay convergence --seeds 4
         numalab replay all --seeds 12 -o runs
+        numalab replay convergence --stored            the shipped results of the next
         numalab replay convergence --full -o runs      every variant, 30 seeds; takes long""",
     )
     replay.add_argument("thread", metavar="THREAD", help="a name that `numalab threads` lists, or: all")
@@ -142,6 +143,7 @@ def _add_threads(commands: _Commands[argparse.ArgumentParser]) -> None:
     replay.add_argument(
         "--full", action="store_true", help="every variant of the thread, at the number of seeds quoted"
     )
+    replay.add_argument("--stored", action="store_true", help="print the shipped results of a full replay, run nothing")
     replay.add_argument(
         "-o", "--out", metavar="DIR", help="write datasets (.nc), figures (.png) and text (.txt) here, over older ones"
     )
@@ -193,12 +195,17 @@ def _add_read(commands: _Commands[argparse.ArgumentParser]) -> None:
         "read:read",
         "read the output of a real tool, and say what was understood",
         "Read a file or paste, say line by line what was understood and what was skipped, and optionally save it\n"
-        "as a dataset that every plot and table takes. Formats: `perf bench numa mem`.",
+        "as a dataset that every plot and table takes. Formats: `perf bench numa mem`, /proc/vmstat, zoneinfo,\n"
+        "PID/sched and PID/numa_maps, nodeN/numastat, trace events of NUMA balancing as ftrace, trace-cmd and\n"
+        "`perf script` print them; logs of these with lines `@ <seconds>` between; folders of whole runs.",
         """numalab read bench.txt -o runs/bench.nc
+        numalab read data/traces/c_swap_2x2_r1
+        cat /proc/self/numa_maps | numalab read -
         perf bench numa mem -p 4 -t 4 -P 512 -0 -m -c | numalab read -""",
     )
-    read.add_argument("file", metavar="FILE", help="a text file, or - for standard input")
-    read.add_argument("--format", metavar="NAME", help="do not guess the format (perf-bench-numa)")
+    read.add_argument("file", metavar="FILE", help="a text file, the folder of a run, or - for standard input")
+    read.add_argument("--format", metavar="NAME", help="do not guess the format (perf-bench-numa, vmstat, sched ...)")
+    read.add_argument("--kernel", metavar="RELEASE", help="kernel a /proc/PID/sched is from, such as 4.15 (uname -r)")
     read.add_argument("-o", "--out", metavar="OUT.nc", help="save as a dataset")
     read.add_argument("--force", action="store_true", help="overwrite what is there")
     _add_json(read)

@@ -43,7 +43,11 @@ def replay(args: Namespace) -> int:
     if folder is not None and folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder}: expected a folder for the results, found a file; give -o another name")
     chosen = _chosen(args.thread)
-    options = {"full": args.full, "progress": sys.stderr.isatty()}
+    options: dict[str, Any] = {"full": args.full, "progress": sys.stderr.isatty()}
+    if args.stored:
+        if args.full or args.seeds is not None:
+            raise CommandError("--stored runs nothing: it goes without --full and --seeds")
+        options["stored"] = True
     if args.seeds is not None:
         options["seeds"] = args.seeds
     answers: dict[str, Any] = {}

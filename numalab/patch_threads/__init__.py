@@ -135,7 +135,9 @@ class Replay:
     figures: dict[str, Figure] = field(default_factory=dict)
 
 
-def replay(name: str, *, seeds: int | None = None, full: bool = False, progress: bool = False) -> Replay:
+def replay(
+    name: str, *, seeds: int | None = None, full: bool = False, stored: bool = False, progress: bool = False
+) -> Replay:
     """Replay a thread.
 
     Parameters
@@ -146,6 +148,8 @@ def replay(name: str, *, seeds: int | None = None, full: bool = False, progress:
         Runs per case; without it 12, and 30 with ``full``.
     full : bool
         All kernels, patches and assumptions rather than the main ones.
+    stored : bool
+        Print the stored results of a full replay and run nothing.
     progress : bool
         Report each finished case on stderr.
 
@@ -158,5 +162,9 @@ def replay(name: str, *, seeds: int | None = None, full: bool = False, progress:
     """
     if not THREADS[name].ready:
         raise ValueError(f"thread {name}: not replayed yet")
-    run: Callable[..., Replay] = import_module(f"numalab.patch_threads.{name}").replay
+    module = import_module(f"numalab.patch_threads.{name}")
+    if stored:
+        shipped: Replay = module.replay_stored()
+        return shipped
+    run: Callable[..., Replay] = module.replay
     return run(seeds=seeds or (30 if full else 12), full=full, progress=progress)

@@ -200,6 +200,20 @@ def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Re
     return outcome
 
 
+def replay_stored() -> Replay:
+    """Print the results of the full replay that numalab ships, without running anything."""
+    facts = json.loads(_data.read_text("results", "convergence.json"))
+    times = stored()
+    how = (
+        f"Stored results of `numalab replay convergence --full`: {len(facts['seeds'])} seeds, "
+        f"step {facts['step_us']} us, numalab {facts['numalab']} at {facts['revision']}."
+    )
+    outcome = Replay(THREAD, claims=claims(times), results=facts)
+    outcome.text = "\n\n".join([_head(), how, times_table(times), claims_table(outcome.claims)])
+    outcome.figures = {"times": plot_times(times)}
+    return outcome
+
+
 def _run_all(todo: Sequence[Case], seeds: range, progress: bool) -> Iterator[tuple[Case, xr.Dataset]]:
     workers = min(os.cpu_count() or 1, len(todo))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:

@@ -1,6 +1,8 @@
 """The convergence thread: the trap, a replay, perf's view of it, and what is claimed of times."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -245,3 +247,39 @@ def test_cases():
     kernels = {case.label: case.kernel for case in full}
     assert kernels["3.16-tip+S1#2+S1#5"] == Kernel(BEFORE).patched("S1#2", "S1#5")
     assert kernels["3.16-tip+S1#1..S1#6"].diff(Kernel(AFTER)) == {"numa_period_threshold": (3, 7)}
+
+
+def test_the_stored_results_are_complete_and_of_this_scenario() -> None:
+    """All cases of a full replay, 30 runs each, for the constants in the code."""
+    facts = json.loads(_data.read_text("results", "convergence.json"))
+    assert (facts["machine"], facts["step_us"]) == (convergence.MACHINE, convergence.STEP_US)
+    assert (facts["rate_mbps"], facts["limit_s"]) == (convergence.RATE_MBPS, convergence.LIMIT_S)
+    times = {one.case.name: one for one in convergence.stored()}
+    assert list(times) == [case.name for case in convergence.cases(full=True)]
+    for case in convergence.cases(full=True):
+        assert times[case.name].case == case
+        assert len(times[case.name].true) == len(times[case.name].perf) == 30
+
+
+def test_the_stored_results_hold_what_the_mail_says() -> None:
+    """After: medians in 10-20 s, 90th percentiles up to 40 s, for every shape; before: a tail beyond 100 s."""
+    for one in convergence.stored():
+        if one.is_main and one.case.label == convergence.AFTER:
+            assert 10 <= convergence.quantile(one.true, 0.5) <= 20
+            assert convergence.quantile(one.true, 0.9) <= 40
+        if one.is_main and one.case.label == convergence.BEFORE:
+            assert np.mean(one.true > 100) >= 0.3
+
+
+def test_the_first_runs_of_the_stored_results_come_out_again() -> None:
+    stored = next(one for one in convergence.stored() if one.is_main and one.case.label == convergence.AFTER)
+    ds = convergence.run_case(stored.case, [0, 1])
+    np.testing.assert_allclose(convergence.true_times(ds), stored.true[:2], atol=1e-3)
+    np.testing.assert_allclose(convergence.perf_times(ds), stored.perf[:2], atol=1e-3)
+
+
+def test_the_readme_quotes_the_stored_results() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    main = [one for one in convergence.stored() if one.case in convergence.cases(full=False)]
+    assert convergence.times_table(main) in readme
+    assert convergence.claims_table(convergence.claims(main)) in readme
