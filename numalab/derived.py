@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from numalab.schema import TABLES, VARIABLES, SchemaError, is_time
+from numalab.schema import SLEEPING, TABLES, VARIABLES, SchemaError, is_time
 
 #: Cost model of mmtests (MonitorMmtestsvmstat.pm), in 8-byte memory accesses: a struct page
 #: is 56 bytes, so 7; a hint fault is put at 5000; moving a page takes 7 + 12 for lists and locks.
@@ -175,9 +175,12 @@ class NumaAccessor:
         -------
         xarray.DataArray
             bool (run, time). A thread that is not started (-1) keeps its process from
-            counting as converged. Tasks with ``task_process`` -1 are left out.
+            counting as converged. Left out are tasks with ``task_process`` -1 and, where
+            ``task_state`` was recorded, those that sleep nearly always, as the main thread of
+            many programs does: nothing ever places them.
         """
         node, process = self._get("task_node"), self._get("task_process").values
+        process = np.where(self._idle(), -1, process)
         state: xr.DataArray | None = None
         for number in np.unique(process[process >= 0]):
             own = node.isel(task=np.flatnonzero(process == number))
@@ -186,6 +189,15 @@ class NumaAccessor:
         if state is None:
             raise SchemaError("task_process: names no process, so there is nothing that could converge")
         return state.rename("converged").assign_attrs(units="1", long_name="every process on one node")
+
+    def _idle(self) -> NDArray[np.bool_]:
+        """Tell for each task whether it slept in nine of ten samples, or was in none."""
+        if "task_state" not in self._ds:
+            return np.zeros(self._ds.sizes["task"], dtype=bool)
+        state = self._ds["task_state"]
+        axes = tuple(i for i, dim in enumerate(state.dims) if dim != "task")
+        seen, asleep = (state.values >= 0).sum(axes), (state.values == SLEEPING).sum(axes)
+        return np.asarray(asleep >= 0.9 * seen)
 
     def convergence_time(self, *, first: bool = False) -> xr.DataArray:
         """Time from which every process has all its threads on one node, by the true state.

@@ -15,6 +15,8 @@ event, progress
     Rows of a table whose length differs between runs. Each run uses its first
     ``event_count`` (``perf_record_count``) rows; the rest is padding, -1 in
     integers and NaN in floats. A run's records need no time axis in common.
+counter, node_counter
+    Names of counters that only some kernels or tools have.
 """
 
 import json
@@ -37,6 +39,11 @@ MOVE, SWAP, BALANCER_MOVE, FAILED = 0, 1, 2, 3
 
 #: Values of ``perf_flag``.
 NO_FLAG, CONVERGED, DECONVERGED = 0, 1, 2
+
+#: Letters of ``task_state``, as /proc/PID/stat prints them: runs, sleeps, waits for a page, disk or lock,
+#: stopped, zombie, idle kernel thread.
+TASK_STATES = "RSDTZI"
+SLEEPING = 1
 
 #: Labels of the dimension ``kind``, in the order of the kernel's fault array.
 FAULT_KINDS = ("shared", "private")
@@ -111,7 +118,10 @@ COORDS: dict[str, Variable] = {
     "process": Variable(("process",), "int64", "1", "process id"),
     "process_name": Variable(("process",), "str", "1", "name of the process"),
     "region": Variable(("region",), "str", "1", "memory region"),
+    "region_process": Variable(("region",), "int64", "1", "process the region belongs to (-1: several)"),
     "kind": Variable(("kind",), "str", "1", "kind of hint fault: shared or private"),
+    "counter": Variable(("counter",), "str", "1", "name of a counter"),
+    "node_counter": Variable(("node_counter",), "str", "1", "name of a counter per node"),
 }
 
 #: Data variables.
@@ -126,12 +136,26 @@ VARIABLES: dict[str, Variable] = {
     "pgmigrate_fail": _counter("pages", "page migrations that were tried and failed"),
     "migrate_refused": _counter("pages", "page migrations refused before they were tried"),
     "minor_faults": _counter("1", "minor page faults, hint faults included"),
+    "counters": Variable(
+        ("run", "time", "counter"), "int64", "1", "further counters, under the kernel's or tool's names", True
+    ),
+    "node_counters": Variable(
+        ("run", "time", "node", "node_counter"), "int64", "pages", "allocation counters of the node (numastat)", True
+    ),
     # memory
     "pages": Variable(("run", "time", "region", "node"), "int64", "pages", "pages of the region on the node"),
     "free_pages": Variable(("run", "time", "node"), "int64", "pages", "free pages on the node"),
     # tasks
-    "task_node": _task("int32", "1", "node the task runs on (-1: not started)"),
-    "task_cpu": _task("int32", "1", "CPU the task runs on (-1: not started)"),
+    "task_node": _task("int32", "1", "node the task runs on (-1: not started, ended or unknown)"),
+    "task_cpu": _task("int32", "1", "CPU the task runs on (-1: not started, ended or unknown)"),
+    "task_state": Variable(
+        ("run", "time", "task"),
+        "int32",
+        "1",
+        "state of the task (-1: not started, ended or unknown)",
+        codes=("running", "sleeping", "waiting", "stopped", "zombie", "idle"),
+    ),
+    "threads": Variable(("run", "time", "process", "node"), "int32", "1", "threads of the process on CPUs of the node"),
     "preferred_nid": _task("int32", "1", "preferred node of the task (-1: none)"),
     "scan_period_ms": _task("int32", "ms", "NUMA scan period of the task"),
     "numa_group_id": _task("int32", "1", "NUMA group of the task (0: none)"),
@@ -142,6 +166,9 @@ VARIABLES: dict[str, Variable] = {
     "task_work_pages": _task("float64", "pages", "useful work: pages visited", cumulative=True),
     "faults": Variable(
         ("run", "time", "task", "node", "kind"), "int64", "1", "decayed NUMA faults of the task by node of the memory"
+    ),
+    "group_faults": Variable(
+        ("run", "time", "task", "node", "kind"), "int64", "1", "decayed NUMA faults of the task's group by node"
     ),
     "scan_seq": Variable(("run", "time", "process"), "int32", "1", "completed scans of the address space", True),
     # moves and swaps of tasks
@@ -272,7 +299,7 @@ def _check_axis(ds: xr.Dataset, dim: str) -> list[str]:
         time = ds[dim].values
         if time.dtype.kind == "f" and not (np.isfinite(time).all() and (np.diff(time) > 0).all()):
             return [f"{dim}: expected strictly increasing finite seconds"]
-    elif dim in {"node", "node2", "task", "process", "cpu", "region"}:
+    elif dim in {"node", "node2", "task", "process", "cpu", "region", "counter", "node_counter"}:
         if dim not in ds.coords:
             return [f"{dim}: expected a coordinate with the labels"]
         if len(np.unique(ds[dim].values)) != ds.sizes[dim]:
@@ -290,7 +317,7 @@ _LABELS = {
     "node": ("task_node", "preferred_nid", "event_src_node", "event_dst_node", "cpu_node"),
     "cpu": ("task_cpu", "event_src_cpu", "event_dst_cpu"),
     "task": ("event_task", "event_partner"),
-    "process": ("task_process",),
+    "process": ("task_process", "region_process"),
 }
 
 

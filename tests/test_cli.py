@@ -1,5 +1,6 @@
 """The command line: what is printed, what is written, and the exit codes."""
 
+import gzip
 import io
 import json
 import re
@@ -436,7 +437,8 @@ def test_read_takes_a_paste_with_prose(cli, monkeypatch):
     [
         ("pgfault 12\n", (), "x.txt: looks like no format that numalab reads; known: perf-bench-numa ("),
         (" \n", (), "x.txt: is empty"),
-        ("pgfault 12\n", ("--format", "vmstat"), "no format 'vmstat'; known: perf-bench-numa"),
+        ("pgfault 12\n", ("--format", "vmstats"), "no format 'vmstats'; known: perf-bench-numa, ftrace, tasks, "),
+        ("pgfault twelve\n", ("--format", "vmstat"), "x.txt: holds no counter of /proc/vmstat"),
         ("pgfault 12\n", ("--format", "perf-bench-numa"), "x.txt: no output of perf bench numa mem found in 1 lines"),
         (" #    0.0%  [0.2 mins]  2/1   0/0  [ 9/1 ] l:  0-0   (  0) {1-1}\n", (), "x.txt:1: expected [2/1] from"),
     ],
@@ -447,6 +449,28 @@ def test_what_cannot_be_read(cli, here, text, args, message):
     assert (code, out) == (2, "")
     assert one_line(err).startswith(message)
     assert not (here / "x.nc").exists()
+
+
+def test_read_unpacks(cli, here):
+    text = b"numa_hint_faults 12\nnuma_hit 3\n"
+    (here / "x.gz").write_bytes(gzip.compress(text))
+    code, out, _ = cli("read", "x.gz", "-o", "x.nc")
+    assert (code, out.splitlines()[0]) == (0, "x.gz: vmstat, 2 lines")
+    assert runs.open("x.nc").numa_hint_faults.values.tolist() == [[12]]
+    (here / "x.gz").write_bytes(gzip.compress(text)[:-9])
+    code, _, err = cli("read", "x.gz")
+    assert code == 2
+    assert one_line(err).startswith("x.gz: cannot be unpacked")
+
+
+def test_read_knows_which_kernels_exchange_private_and_shared(cli):
+    log = GOLDEN / "sched" / "log.txt"
+    assert "kernel 4.15 prints them exchanged" in cli("read", log, "--kernel", "4.15", "-o", "old.nc")[1]
+    cli("read", log, "-o", "new.nc")
+    old, new = (runs.open(name).faults for name in ("old.nc", "new.nc"))
+    assert (old.sel(kind="shared").values == new.sel(kind="private").values).all()
+    code, _, err = cli("read", log, "--kernel", "old")
+    assert (code, one_line(err)) == (2, "release: expected something like 4.15.0 (uname -r), got 'old'")
 
 
 # ------------------------------------------------------------------ kernels, machines, workloads

@@ -248,6 +248,19 @@ def test_large_arrays_are_compressed_and_exact(tmp_path):
     assert runs.equal(runs.open(path), ds)
 
 
+def test_gzipped_files_hold_the_same_run(tmp_path):
+    plain, packed = (runs.save(small(), tmp_path / name) for name in ("a.nc", "b.nc.gz"))
+    assert runs.differences(runs.open(plain), runs.open(packed)) == []
+    assert packed.stat().st_size < plain.stat().st_size / 2
+    assert runs.save(runs.open(packed), tmp_path / "c.nc.gz").read_bytes() == packed.read_bytes()
+    packed.write_bytes(packed.read_bytes()[:-100])
+    with pytest.raises(runs.SchemaError, match=r"b\.nc\.gz: not a netCDF-4 file"):
+        runs.open(packed)
+    (tmp_path / "d.nc.gz").write_bytes(plain.read_bytes())
+    with pytest.raises(runs.SchemaError, match=r"d\.nc\.gz: not a netCDF-4 file"):
+        runs.open(tmp_path / "d.nc.gz")
+
+
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
     path = runs.save(small(), tmp_path / "run.nc")
     before = path.read_bytes()

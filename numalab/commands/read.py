@@ -1,8 +1,10 @@
-"""``numalab read``: the text of a real tool, what was understood of it, and the dataset it makes."""
+"""``numalab read``: the text of a real tool or the folder of a run, what was understood, and the dataset it makes."""
 
 from __future__ import annotations
 
+import gzip
 import sys
+import zlib
 from argparse import Namespace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -10,15 +12,20 @@ from pathlib import Path
 from numalab.commands import OK, CommandError
 from numalab.commands.output import check_free, note, plural, print_json, wrap
 from numalab.readers import formats
-from numalab.readers.formats import Reading, Skipped
+from numalab.readers.formats import Found, Reading, Skipped
 
 
 def read(args: Namespace) -> int:
-    """Read a file or standard input, report line by line, and save if asked."""
+    """Read a file, a run folder or standard input, report line by line, and save if asked."""
     target = Path(args.out) if args.out else None
     if target is not None:
         check_free(target, args.force)
-    reading = formats.read(*_text(args.file), args.format)
+    if args.file != "-" and Path(args.file).is_dir():
+        if args.format or args.kernel:
+            raise CommandError(f"{args.file}: is a folder, whose meta.json says all; leave out --format and --kernel")
+        reading = formats.read_folder(Path(args.file))
+    else:
+        reading = formats.read(*_text(args.file), args.format, args.kernel)
     if target is not None:
         from numalab import runs
 
@@ -37,6 +44,11 @@ def _text(file: str) -> tuple[str, str]:
         data, source = sys.stdin.buffer.read(), "<stdin>"
     else:
         data, source = Path(file).read_bytes(), file
+        if data[:2] == b"\x1f\x8b":
+            try:
+                data = gzip.decompress(data)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise CommandError(f"{source}: cannot be unpacked ({error}); copy the file again") from error
     if not data.strip():
         raise CommandError(f"{source}: is empty; expected the output of a tool")
     return data.decode("utf-8", errors="replace"), source
@@ -45,18 +57,29 @@ def _text(file: str) -> tuple[str, str]:
 def _print(reading: Reading) -> None:
     print(f"{reading.source}: {reading.format}, {plural(reading.lines, 'line')}")
     print("understood:")
-    for line, what in reading.understood:
-        print(wrap(f"line {line}: {what}", 2, 6))
+    for found in reading.understood:
+        print(wrap(_where(found) + found.what, 2, 6))
+    if reading.missing:
+        print("missing:")
+        for found in reading.missing:
+            print(wrap(_where(found) + found.what, 2, 6))
     if not reading.skipped:
         print("skipped: nothing")
         return
-    print(f"skipped: {plural(len({skip.line for skip in reading.skipped}), 'line')}")
+    print(f"skipped: {plural(len({(skip.file, skip.line) for skip in reading.skipped}), 'line')}")
     for block in _blocks(reading.skipped):
         first, last = block[0], block[-1]
         lines = f"line {first.line}" if first.line == last.line else f"lines {first.line}-{last.line}"
+        lines = f"{first.file}, {lines}" if first.file else lines
         text = first.text.strip()
         text = repr(text if len(text) <= 50 else text[:50] + "...")
         print(wrap(f"{lines}: {text}{' and so on' if len(block) > 1 else ''}: {first.reason}", 2, 6))
+
+
+def _where(found: Found) -> str:
+    parts = [found.file] if found.file else []
+    parts += [f"line {found.line}"] if found.line else []
+    return ", ".join(parts) + ": " if parts else ""
 
 
 def _blocks(skipped: tuple[Skipped, ...]) -> list[list[Skipped]]:
@@ -64,6 +87,6 @@ def _blocks(skipped: tuple[Skipped, ...]) -> list[list[Skipped]]:
     # Blank lines belong to nobody, so neighbours may be a few lines apart.
     breaks, number = [0], 0
     for before, after in pairwise(skipped):
-        number += before.reason != after.reason or after.line - before.line > 3
+        number += (before.file, before.reason) != (after.file, after.reason) or after.line - before.line > 3
         breaks.append(number)
     return [[skip for _, skip in block] for _, block in groupby(zip(breaks, skipped, strict=True), key=lambda p: p[0])]

@@ -14,7 +14,7 @@ from numalab.derived import growth
 from numalab.kernel import Kernel, KernelError, table
 from numalab.model.params import DEFAULTS
 from numalab.runs import provenance
-from numalab.schema import TABLES, VARIABLES, is_time
+from numalab.schema import BALANCER_MOVE, TABLES, VARIABLES, is_time
 
 Facts = dict[str, Any]
 
@@ -149,6 +149,11 @@ def results(ds: xr.Dataset) -> Facts:
         if not spec.cumulative or not all(array.sizes.values()) or "process" in array.dims:
             continue
         total = growth(array)
+        if "counter" in total.dims:
+            facts |= {str(one["counter"].item()): _spread(one, spec.units) for one in total.T if one.values.any()}
+            continue
+        if "node_counter" in total.dims:
+            continue
         facts[str(name)] = _spread(total.sum("task") if "task" in total.dims else total, spec.units)
     have = set(ds.variables)
     if {"numa_hint_faults", "numa_hint_faults_local"} <= have:
@@ -163,7 +168,10 @@ def results(ds: xr.Dataset) -> Facts:
             facts[str(name)] = _spread(array, VARIABLES[str(name)].units)
     if "event_kind" in have:
         used = np.arange(ds.sizes["event"]) < ds[TABLES["event"]].values[:, None]
+        groups = provenance(ds).get("trace_groups")
         for code, kind in enumerate(VARIABLES["event_kind"].codes):
+            if code == BALANCER_MOVE and groups is not None and "schedmig" not in groups:
+                continue  # it was not traced, which is not the same as none
             facts[f"{kind}_events"] = _spread(((ds["event_kind"].values == code) & used).sum(axis=1), "1")
     return facts
 
@@ -199,7 +207,9 @@ def text(facts: Facts) -> str:
     if facts["setups"]:
         lines.append(columns(_setup_rows(facts), 2))
     else:
-        lines.append(columns([(key, str(value)) for key, value in facts["measured"].items()], 2))
+        # meta.json as it was is for programs (--json); what matters of it stands beside it
+        told = {key: value for key, value in facts["measured"].items() if key != "meta" and value != {}}
+        lines.append(columns([(key, str(value)) for key, value in told.items()], 2))
     lines.append(wrap("dims: " + ", ".join(f"{dim} {size}" for dim, size in facts["dims"].items()), 2, 4))
     lines += ["", *_result_lines(facts["results"])]
     if facts["groups"]:

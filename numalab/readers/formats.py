@@ -8,12 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from numalab.readers import ftrace, nlmon, node_numastat, numa_maps, sched, tasks, vmstat, zoneinfo
+from numalab.readers._reading import Found, Reading
+from numalab.readers._text import Skipped
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from numalab.readers.perf_bench import Test
+
+__all__ = ["FORMATS", "Format", "FormatError", "Found", "Reading", "Skipped", "read", "read_folder"]
 
 
 class FormatError(ValueError):
@@ -21,61 +27,16 @@ class FormatError(ValueError):
 
 
 @dataclass(frozen=True)
-class Skipped:
-    """A line that was not used: its number, its text and why."""
-
-    line: int
-    text: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a text held.
-
-    Attributes
-    ----------
-    source : str
-        File name, for messages.
-    format : str
-    lines : int
-        Length of the text.
-    understood : tuple of (line, what)
-        What was found, and where it begins.
-    skipped : tuple of Skipped
-    dataset : callable
-        Makes the run (`numalab.schema`) of it.
-    """
-
-    source: str
-    format: str
-    lines: int
-    understood: tuple[tuple[int, str], ...]
-    skipped: tuple[Skipped, ...]
-    dataset: Callable[[], xr.Dataset]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the dataset as plain lists, numbers and strings."""
-        return {
-            "file": self.source,
-            "format": self.format,
-            "lines": self.lines,
-            "understood": [{"line": line, "what": what} for line, what in self.understood],
-            "skipped": [{"line": skip.line, "text": skip.text, "reason": skip.reason} for skip in self.skipped],
-        }
-
-
-@dataclass(frozen=True)
 class Format:
-    """One format: its name, what prints it, a quick test of a text, and its reader (text, source)."""
+    """One format: its name, what prints it, a quick test of a text, and its reader (text, source, kernel release)."""
 
     name: str
     what: str
     sniff: Callable[[str], bool]
-    read: Callable[[str, str], Reading]
+    read: Callable[[str, str, str | None], Reading]
 
 
-def read(text: str, source: str, name: str | None = None) -> Reading:
+def read(text: str, source: str, name: str | None = None, release: str | None = None) -> Reading:
     """Read a text in the format it looks like, or in a given one.
 
     Parameters
@@ -85,6 +46,8 @@ def read(text: str, source: str, name: str | None = None) -> Reading:
         File name, for messages.
     name : str, optional
         A key of :data:`FORMATS`; default: the first whose test fits.
+    release : str, optional
+        Release of the kernel the text is from, where the format depends on it.
 
     Raises
     ------
@@ -96,12 +59,30 @@ def read(text: str, source: str, name: str | None = None) -> Reading:
     if name is not None:
         if name not in FORMATS:
             raise FormatError(f"no format {name!r}; known: {', '.join(FORMATS)}")
-        return FORMATS[name].read(text, source)
+        return FORMATS[name].read(text, source, release)
     for known in FORMATS.values():
         if known.sniff(text):
-            return known.read(text, source)
+            return known.read(text, source, release)
+    if nlmon.looks_like(text):
+        raise FormatError(f"{source}: belongs to a run folder, beside its meta.json; give the folder")
     listed = "; ".join(f"{known.name} ({known.what})" for known in FORMATS.values())
     raise FormatError(f"{source}: looks like no format that numalab reads; known: {listed}; force one with --format")
+
+
+def read_folder(path: Path) -> Reading:
+    """Read the folder of one run; see `numalab.readers.trace`."""
+    from numalab.readers import trace
+
+    report = trace.read(path)
+    return Reading(
+        source=report.source,
+        format=f"trace folder, layout {report.layout}",
+        lines=sum(file.lines for file in report.files),
+        understood=tuple(Found(0, file.what, file.name) for file in report.files),
+        skipped=report.skipped,
+        dataset=report.dataset,
+        missing=tuple(Found(0, what, name) for name, what in report.missing),
+    )
 
 
 # ---------------------------------------------------------------- perf bench numa mem
@@ -111,19 +92,19 @@ _PERF = re.compile(
 )
 
 
-def _read_perf(text: str, source: str) -> Reading:
+def _read_perf(text: str, source: str, _release: str | None) -> Reading:
     from numalab.readers import perf_bench
 
     report = perf_bench.parse(text, source)
-    understood = [(line, header) for line, header in report.headers]
+    understood = [Found(line, header) for line, header in report.headers]
     for test in report.tests:
-        understood.append((test.line, _describe(test)))
-        understood += [(line, f"perf's remark: {remark}") for line, remark in test.notes]
+        understood.append(Found(test.line, _describe(test)))
+        understood += [Found(line, f"perf's remark: {remark}") for line, remark in test.notes]
     return Reading(
         source=source,
         format="perf-bench-numa",
         lines=len(text.splitlines()),
-        understood=tuple(sorted(understood)),
+        understood=tuple(sorted(understood, key=lambda found: (found.line, found.what))),
         skipped=tuple(Skipped(*skip) for skip in report.skipped),
         dataset=lambda: perf_bench.to_dataset(report),
     )
@@ -149,6 +130,20 @@ def _describe(test: Test) -> str:
     return ", ".join(parts)
 
 
+# ---------------------------------------------------------------- all
+
+
+def _file(function: str) -> Callable[[str, str, str | None], Reading]:
+    """Return a reader that imports numpy and xarray only when it is called."""
+
+    def call(text: str, source: str, release: str | None) -> Reading:
+        reading: Reading = getattr(import_module("numalab.readers._files"), function)(text, source, release)
+        return reading
+
+    return call
+
+
+# The order matters: the first that fits is taken, and /proc/zoneinfo holds lines of /proc/vmstat.
 FORMATS: dict[str, Format] = {
     known.name: known
     for known in (
@@ -158,5 +153,12 @@ FORMATS: dict[str, Format] = {
             lambda text: _PERF.search(text) is not None,
             _read_perf,
         ),
+        Format("ftrace", "trace events of NUMA balancing", ftrace.looks_like, _file("read_ftrace")),
+        Format("tasks", "tasks.log of the sampler", tasks.looks_like, _file("read_tasks")),
+        Format("sched", "/proc/PID/sched", sched.looks_like, _file("read_sched")),
+        Format("numa_maps", "/proc/PID/numa_maps", numa_maps.looks_like, _file("read_numa_maps")),
+        Format("zoneinfo", "/proc/zoneinfo", zoneinfo.looks_like, _file("read_zoneinfo")),
+        Format("numastat", "nodeN/numastat", node_numastat.looks_like, _file("read_numastat")),
+        Format("vmstat", "/proc/vmstat", vmstat.looks_like, _file("read_vmstat")),
     )
 }

@@ -1,0 +1,234 @@
+"""Reader of the NUMA part of /proc/PID/sched, and of a few lines before it.
+
+Three grammars. Linux 3.14 prints ``numa_faults, i, node, cpu_current, home_node, faults`` per node and
+kind (i: 0 shared, 1 private), 3.16 and 3.19 the same as ``numa_faults_memory``, both after
+``numa_migrations, n`` (which reading resets). 4.15 to 6.18 print ``numa_pages_migrated``,
+``numa_preferred_nid``, ``total_numa_faults``, ``current_node=, numa_group_id=`` and per node
+``numa_faults node= task_private= task_shared= group_private= group_shared=``. Kernels before 4.19 with
+that grammar (read in 4.15) print the private count under ``..._shared`` and the reverse.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from numalab.readers._text import CUT, ReadError, Skipped, quote, records
+
+_HEAD = re.compile(r"(?P<comm>.*) \((?P<tid>\d+), #threads: (?P<threads>\d+)\)\s*$")
+_VALUE = re.compile(r"(\S[^:]*?)\s*:\s*(-?\d+(?:\.\d+)?)\s*$")
+_PLACE = re.compile(r"current_node=(-?\d+), numa_group_id=(\d+)\s*$")
+_NEW = re.compile(
+    r"numa_faults node=(\d+) task_private=(\d+) task_shared=(\d+) group_private=(\d+) group_shared=(\d+)\s*$"
+)
+_OLD = re.compile(r"numa_faults(?:_memory)?, ([01]), (\d+), ([01]), ([01]), (-?\d+)\s*$")
+_OLD_MOVES = re.compile(r"numa_migrations, (-?\d+)\s*$")
+_RULE = re.compile(r"-+\s*$")
+_KNOWN = re.compile(
+    r"(?m)^(?:numa_faults node=\d|numa_faults(?:_memory)?, [01], |current_node=-?\d|total_numa_faults\s+:"
+    r"|.* \(\d+, #threads: \d+\)\s*$)"
+)
+
+
+class NodeFaults(NamedTuple):
+    """Decayed fault counts of one node; group -1 when not printed."""
+
+    private: int
+    shared: int
+    group_private: int = -1
+    group_shared: int = -1
+
+
+@dataclass
+class Task:
+    """One task at one moment.
+
+    Attributes
+    ----------
+    time : float or None
+        Seconds, from the stamp.
+    pid, tid : int
+        pid from the stamp, -1 without.
+    comm : str
+    line : int
+    values : dict
+        All lines ``name : value`` as printed, such as ``se.sum_exec_runtime`` (ms).
+    node, group : int or None
+        Node of the CPU; NUMA group, 0 for none. None when not printed.
+    faults : dict
+        Node -> `NodeFaults`.
+    """
+
+    time: float | None
+    pid: int
+    tid: int
+    comm: str
+    line: int
+    values: dict[str, float] = field(default_factory=dict)
+    node: int | None = None
+    group: int | None = None
+    faults: dict[int, NodeFaults] = field(default_factory=dict)
+
+    def whole(self, name: str) -> int | None:
+        """Return a value that is a whole number; None when it was not printed."""
+        value = self.values.get(name)
+        return None if value is None else int(value)
+
+    @property
+    def preferred(self) -> int | None:
+        """Preferred node, -1 for none; None when not printed."""
+        return self.whole("numa_preferred_nid")
+
+    @property
+    def scan_seq(self) -> int | None:
+        """Completed scans of the address space; None when not printed."""
+        return self.whole("mm->numa_scan_seq")
+
+    @property
+    def total(self) -> int | None:
+        """Sum of the decayed faults as the kernel keeps it; None when not printed."""
+        return self.whole("total_numa_faults")
+
+
+@dataclass
+class Report:
+    """What a text held.
+
+    Attributes
+    ----------
+    source : str
+    lines : int
+    tasks : list of Task
+        In the order of the text.
+    swapped : bool
+        Private and shared were exchanged back, because the kernel prints them exchanged.
+    skipped : list of Skipped
+    """
+
+    source: str
+    lines: int
+    tasks: list[Task] = field(default_factory=list)
+    swapped: bool = False
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def looks_like(text: str) -> bool:
+    """Tell whether a text holds a /proc/PID/sched."""
+    return _KNOWN.search(text) is not None
+
+
+def prints_swapped(release: str) -> bool:
+    """Tell whether a kernel prints private and shared faults exchanged.
+
+    Parameters
+    ----------
+    release : str
+        As ``uname -r`` has it, such as "4.15.0-213-generic".
+
+    Raises
+    ------
+    ReadError
+        When it does not begin with two numbers.
+    """
+    match = re.match(r"(\d+)\.(\d+)", release)
+    if match is None:
+        raise ReadError("release", 0, f"expected something like 4.15.0 (uname -r), got {release!r}")
+    # Only the grammar with names (4.x) is concerned; 3.x tells the kind by number.
+    return (4, 0) <= (int(match[1]), int(match[2])) < (4, 19)
+
+
+def parse(text: str, source: str = "<text>", release: str | None = None) -> Report:
+    """Read one /proc/PID/sched, several, or a log after stamps ``@ <seconds> pid=<n> tid=<n>``.
+
+    Parameters
+    ----------
+    text : str
+    source : str
+    release : str, optional
+        Kernel release, for `prints_swapped`. Without it the names are taken at their word.
+
+    Raises
+    ------
+    ReadError
+        No such text; a NUMA part that breaks off; a task with other nodes than the first.
+    """
+    swapped = release is not None and prints_swapped(release)
+    report = Report(source, len(text.splitlines()), swapped=swapped)
+    for record in records(text, source):
+        task: Task | None = None
+        if record.time is not None:
+            pid, tid = (record.fields.get(key, "") for key in ("pid", "tid"))
+            if not (pid.isdecimal() and tid.isdecimal()):
+                raise ReadError(source, record.line, "expected '@ <seconds> pid=<n> tid=<n>'")
+            task = Task(record.time, int(pid), int(tid), "", record.line)
+            report.tasks.append(task)
+        for number, line in record.lines:
+            head = _HEAD.match(line)
+            if head and record.time is None:
+                task = Task(None, -1, int(head["tid"]), head["comm"], number)
+                report.tasks.append(task)
+            elif head and task:
+                task.comm = head["comm"]
+            elif task is None and _VALUE.match(line) is None and _PLACE.match(line) is None and not _faults(line):
+                report.skipped.append(Skipped(number, line, "not a line of /proc/PID/sched"))
+            else:
+                if task is None:  # a paste that begins below the head
+                    task = Task(None, -1, -1, "", number)
+                    report.tasks.append(task)
+                _take(report, task, number, line)
+    _check(report)
+    return report
+
+
+def _faults(line: str) -> re.Match[str] | None:
+    return _NEW.match(line) or _OLD.match(line) or _OLD_MOVES.match(line)
+
+
+def _take(report: Report, task: Task, number: int, line: str) -> None:
+    if value := _VALUE.match(line):
+        task.values[value[1]] = float(value[2])
+    elif place := _PLACE.match(line):
+        task.node, task.group = int(place[1]), int(place[2])
+    elif new := _NEW.match(line):
+        node, private, shared, group_private, group_shared = map(int, new.groups())
+        if report.swapped:
+            private, shared, group_private, group_shared = shared, private, group_shared, group_private
+        task.faults[node] = NodeFaults(private, shared, group_private, group_shared)
+    elif old := _OLD.match(line):
+        _take_old(task, *map(int, old.groups()))
+    elif moves := _OLD_MOVES.match(line):
+        task.values["numa_migrations"] = float(moves[1])
+    elif line.startswith(("numa_faults", "current_node", "numa_migrations")):
+        raise ReadError(report.source, number, f"expected a whole line of the NUMA part, got {quote(line)}; {CUT}")
+    elif not _RULE.match(line):
+        report.skipped.append(Skipped(number, line, "not a line of /proc/PID/sched"))
+
+
+def _take_old(task: Task, kind: int, node: int, flag: int, home: int, count: int) -> None:
+    # -1 stands for "no array yet"
+    before = task.faults.get(node, NodeFaults(0, 0))
+    task.values.setdefault("numa_preferred_nid", -1.0)
+    count = max(count, 0)
+    task.faults[node] = before._replace(shared=count) if kind == 0 else before._replace(private=count)
+    if kind == 0 and flag:
+        task.node = node
+    if home:
+        task.values["numa_preferred_nid"] = float(node)
+
+
+def _check(report: Report) -> None:
+    if not report.tasks:
+        raise ReadError(
+            report.source, 0, "holds no /proc/PID/sched; expected 'comm (tid, #threads: n)' and lines 'name : value'"
+        )
+    told = [task for task in report.tasks if task.faults]
+    nodes = set(told[0].faults) if told else set()
+    stamped = told and told[0].time is not None
+    for task in report.tasks:
+        began = task.faults or task.node is not None or task.total is not None
+        if (began or stamped) and set(task.faults) != nodes:
+            have = ", ".join(map(str, sorted(task.faults))) or "none"
+            problem = f"task {task.tid} has numa_faults of nodes {have}, the first task of {sorted(nodes)}; {CUT}"
+            raise ReadError(report.source, task.line, problem)
+    if not told:
+        first = report.tasks[0]
+        report.skipped.append(Skipped(first.line, first.comm, "no NUMA part: the kernel has no NUMA balancing"))

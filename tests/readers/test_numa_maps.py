@@ -1,0 +1,78 @@
+"""Reader of numa_maps."""
+
+from functools import partial
+
+from numalab.readers import formats, numa_maps
+from tests.readers.helpers import golden, refuses
+
+LOG = golden("numa_maps", "log.txt")
+
+
+def test_golden_log():
+    report = numa_maps.parse(LOG)
+    assert [(process.time, process.pid, process.comm) for process in report.processes] == [
+        (10.352544, 200, "wl_p0m"),
+        (10.377236, 201, "wl_p1m"),
+        (39.372510, 200, "wl_p0m"),
+        (39.376974, 201, "wl_p1m"),
+    ]
+    file, heap = report.processes[2].mappings
+    assert (file.start, file.name, file.nodes, file.counts["mapmax"]) == (0x401000, "/bin/numawl", {1: 143}, 3)
+    assert (heap.start, heap.policy, heap.name, heap.nodes) == (0x7F7A35E00000, "default", "", {0: 3341, 1: 755})
+    assert heap.counts == {"anon": 4096, "dirty": 4096, "active": 28}
+
+
+def test_dataset():
+    ds = formats.read(LOG, "log.txt").dataset()
+    assert ds.time.values.tolist() == [10.352544, 39.372510]
+    assert ds.region.values.tolist() == [
+        "wl_p0m-200 401000 /bin/numawl",
+        "wl_p0m-200 7f7a35e00000",
+        "wl_p1m-201 401000 /bin/numawl",
+        "wl_p1m-201 7f7a35e00000",
+    ]
+    assert ds.region_process.values.tolist() == [200, 200, 201, 201]
+    assert ds.pages.values[0, :, 1].tolist() == [[2048, 2048], [3341, 755]]
+    assert ds.pages.values[0, :, 3].tolist() == [[2048, 2048], [1851, 2245]]
+
+
+def test_golden_paste_within_other_output():
+    report = numa_maps.parse(golden("numa_maps", "paste.txt"))
+    (process,) = report.processes
+    first, second, *_ = process.mappings
+    assert (first.policy, first.nodes) == ("interleave:2-3", {2: 582, 3: 1405})
+    assert first.name == "/memfd:memory-backend-memfd-shared (deleted)"
+    assert (second.nodes, second.page_kb) == ({}, 4)
+    assert [skip.line for skip in report.skipped] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_golden_huge_pages_have_their_size():
+    mappings = numa_maps.parse(golden("numa_maps", "hugetlb.txt")).processes[0].mappings
+    assert [(m.huge, m.page_kb, m.base_pages()) for m in mappings[3:]] == [
+        (True, 2048, {1: 512}),
+        (True, 2048, {1: 5 * 512}),
+    ]
+    assert mappings[1].name == "heap"
+
+
+def test_golden_policy_of_two_words():
+    text = golden("numa_maps", "weighted.txt")
+    mappings = numa_maps.parse(text).processes[0].mappings
+    assert {m.policy for m in mappings} == {"weighted interleave:0-1"}
+    assert sum(m.nodes[0] for m in mappings) == 328287
+    pages = formats.read(text, "x").dataset().pages.sum("region")
+    assert pages.values.tolist() == [[[328287, 328108]]]
+
+
+def test_lines_of_old_kernels_have_no_page_size():
+    (mapping,) = numa_maps.parse("7f0000000000 prefer:1 stack anon=3 N1=3\n").processes[0].mappings
+    assert (mapping.policy, mapping.name, mapping.page_kb, mapping.base_pages()) == ("prefer:1", "stack", 4, {1: 3})
+
+
+def test_what_is_wrong():
+    parse = partial(refuses, numa_maps.parse)
+    parse(LOG[: LOG.rindex(" kernelpagesize")], 12, "expected kernelpagesize_kB=", "cut off")
+    parse(LOG[:-2], 12, "expected a number after kernelpagesize_kB=, got ''")
+    parse(LOG + "oops\n", 13, "expected '<address> <policy> ...', got 'oops'")
+    parse("@ 1 comm=x\n00401000 default N0=1 kernelpagesize_kB=4\n", 1, "pid=<n>")
+    parse("nothing\n", 0, "no line of numa_maps")
