@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -17,22 +18,33 @@ from numalab.kernel import Kernel
 from numalab.kernel import table as kernel_table
 from numalab.layout import Ints, Layout
 from numalab.machine import Machine
+from numalab.machine import machine as machine_named
 from numalab.model.engine import Engine
-from numalab.model.params import DEFAULTS
+from numalab.model.params import DEFAULTS, PARAMETERS
 from numalab.model.record import READERS, USUAL, Recorder
 from numalab.workload import Workload
 
 #: Runs simulated side by side; more are done in turn, with the same results.
 BATCH = 64
+#: Largest value of a numeric switch, and longest simulated time in seconds.
+MOST, MOST_S = 1_000_000_000, 1_000_000.0
+#: What spans the grid of runs.
+SEVERAL = (list, tuple, range, np.ndarray)
+#: Numeric switches of which 0 makes no kernel.
+POSITIVE_SWITCHES = frozenset({"scan_size_mb", "max_scan_window_mbps", "scan_period_max_ms", "imbalance_pct"})
+
+
+class SimulationError(ValueError):
+    """An argument that cannot be simulated; the message names it and says what was expected."""
 
 
 def simulate(
-    machine: Machine,
+    machine: Machine | str,
     workload: Workload,
     kernel: Kernel | str,
     *,
     seconds: float,
-    seeds: Iterable[int] = (0,),
+    seeds: int | Sequence[int] = 1,
     every: Mapping[str, float | None] | None = None,
     stop_after_converged_s: float | None = None,
     rates: Mapping[str, int | Sequence[int]] | None = None,
@@ -44,11 +56,11 @@ def simulate(
     Parameters
     ----------
     machine, workload, kernel
-        What runs; a kernel may be given by name.
+        What runs; machine and kernel may be given by name.
     seconds : float
         Simulated time.
-    seeds : iterable of int
-        One run per seed.
+    seeds : int or sequence of int
+        One run per seed; a number n stands for the seeds 0 to n - 1.
     every : mapping of str to float or None, optional
         How often variables are recorded, in seconds (0: every step), or None: not at all. Without it
         each variable is sampled some ten to a few hundred times per run.
@@ -72,18 +84,30 @@ def simulate(
 
     Raises
     ------
+    SimulationError
+        An argument of the wrong kind, out of its range, or unknown; the message names it.
     ValueError
-        Unknown parameter or variable, no seeds, or a time that is not positive.
+        The workload's memory does not fit the machine.
     """
+    machine = machine_named(machine) if isinstance(machine, str) else machine
     kernel = Kernel(kernel) if isinstance(kernel, str) else kernel
-    seeds = [int(seed) for seed in seeds]
+    for what, value, kind in (
+        ("machine", machine, Machine),
+        ("workload", workload, Workload),
+        ("kernel", kernel, Kernel),
+    ):
+        if not isinstance(value, kind):
+            raise SimulationError(f"{what}: expected a {kind.__name__}, got {value!r}")
+    seconds = _seconds("seconds", seconds)
+    if stop_after_converged_s is not None:
+        stop_after_converged_s = _seconds("stop_after_converged_s", stop_after_converged_s, zero=True)
+    seeds = range(seeds) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
+    seeds = _whole_numbers("seeds", seeds, 0, 2**63 - 1)
     grid, values = _grid(seeds, parameters, rates or {}, workload)
     steps_us = np.unique(values.get("step_us", DEFAULTS["step_us"]))
     if len(steps_us) != 1:
-        raise ValueError("step_us: all runs of a call share one step; make one call per step length")
+        raise SimulationError("step_us: all runs of a call share one step; make one call per step length")
     dt = int(steps_us[0]) / 1e6
-    if seconds <= 0:
-        raise ValueError(f"seconds: expected a time > 0, got {seconds}")
     end = max(1, round(seconds / dt))
     intervals = _intervals(every, end, dt)
     layout = compile_layout(machine, workload)
@@ -120,8 +144,8 @@ def simulate(
         "seeds": seeds,
         "every": dict(every) if every else None,
         "stop_after_converged_s": stop_after_converged_s,
-        "rates": {name: value if isinstance(value, int) else list(value) for name, value in (rates or {}).items()},
-        "parameters": {name: value if isinstance(value, int) else list(value) for name, value in parameters.items()},
+        "rates": _plain(rates or {}),
+        "parameters": _plain(parameters),
         "defaults": {name: value for name, value in DEFAULTS.items() if name not in parameters},
     }
     given = {**parameters, **{f"rate_{name}": value for name, value in (rates or {}).items()}}
@@ -133,12 +157,12 @@ def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
 
     Raises
     ------
-    ValueError
+    SimulationError
         If it was not simulated by one call of :func:`simulate`.
     """
     how = runs.provenance(ds)
     if ds.attrs["source"] != "simulated" or "workload" not in how:
-        raise ValueError("only a dataset of one simulation can be repeated")
+        raise SimulationError("only a dataset of one simulation can be repeated")
     return simulate(
         Machine.from_dict(how["machine"]),
         Workload.from_dict(how["workload"]),
@@ -151,6 +175,11 @@ def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
         progress=progress,
         **{**_changed_defaults(how), **how["parameters"]},
     )
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, int | list[int]]:
+    """Return parameters as they go into JSON."""
+    return {k: [int(x) for x in v] if isinstance(v, SEVERAL) else int(v) for k, v in given.items()}
 
 
 def _same_kernel(stored: Mapping[str, Any]) -> Kernel:
@@ -228,24 +257,48 @@ def _grid(
     workload: Workload,
 ) -> tuple[Ints, dict[str, Ints]]:
     """Return the seed of each run and the value of each parameter in it: all combinations, seeds innermost."""
-    if not seeds:
-        raise ValueError("seeds: expected at least one")
-    numeric = {name for name, switch in kernel_table().switches.items() if switch.kind == "number"}
-    for name in parameters:
-        if name not in DEFAULTS and name not in numeric:
-            known = ", ".join([*DEFAULTS, *sorted(numeric)])
-            raise ValueError(f"{name}: no such parameter; known: {known} (other switches belong to Kernel(...))")
-    regions = {region.name for region in workload.regions}
-    for name in rates:
+    switches = {name: switch for name, switch in kernel_table().switches.items() if switch.kind == "number"}
+    lists: dict[str, list[int]] = {}
+    for name, given in parameters.items():
+        if name in PARAMETERS:
+            least, most = PARAMETERS[name].least, PARAMETERS[name].most
+        elif name in switches:
+            least, most = int(name in POSITIVE_SWITCHES), MOST
+        else:
+            close = get_close_matches(name, [*PARAMETERS, *switches], n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join([*PARAMETERS, *switches])}"
+            raise SimulationError(f"{name}: no such parameter; {hint} (other switches belong to Kernel(...))")
+        lists[name] = _whole_numbers(name, given, least, most)
+    regions = sorted({region.name for region in workload.regions})
+    for name, given in rates.items():
         if name not in regions:
-            raise ValueError(f"rates: the workload has no region {name!r}; it has {', '.join(sorted(regions))}")
-    given = {**parameters, **{f"rate_{name}": value for name, value in rates.items()}}
-    lists = {name: [value] if isinstance(value, int) else [int(v) for v in value] for name, value in given.items()}
+            raise SimulationError(f"rates: the workload has no region {name!r}; it has {', '.join(regions)}")
+        lists[f"rate_{name}"] = _whole_numbers(f"rates: {name}", given, 1, 1_000_000)
     combinations = list(product(*lists.values()))
     columns = {
         name: np.repeat(np.array([c[i] for c in combinations], np.int64), len(seeds)) for i, name in enumerate(lists)
     }
     return np.tile(np.array(seeds, np.int64), len(combinations)), columns
+
+
+def _whole_numbers(name: str, given: Any, least: int, most: int) -> list[int]:
+    """Return one or several whole numbers within a range as a list; anything else is refused by name."""
+    several = isinstance(given, SEVERAL)
+    values = list(given) if several else [given]
+    if not values:
+        raise SimulationError(f"{name}: expected at least one number, got none")
+    for value in values:
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or not least <= value <= most:
+            raise SimulationError(f"{name}: expected whole numbers from {least} to {most}, got {value!r}")
+    return [int(value) for value in values]
+
+
+def _seconds(name: str, value: Any, *, zero: bool = False) -> float:
+    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not good or not (0 <= value <= MOST_S) or (value == 0 and not zero):
+        raise SimulationError(f"{name}: expected seconds {'>=' if zero else '>'} 0, got {value!r}")
+    return float(value)
 
 
 def _rate_permille(
@@ -273,13 +326,11 @@ def _intervals(every: Mapping[str, float | None] | None, end: int, dt: float) ->
     intervals = {name: max(1, end // samples) for name, samples in USUAL.items()}
     for name, value in (every or {}).items():
         if name not in READERS:
-            raise ValueError(f"every: no variable {name!r} to record; known: {', '.join(READERS)}")
+            raise SimulationError(f"every: no variable {name!r} to record; known: {', '.join(READERS)}")
         if value is None:
             intervals.pop(name, None)
-        elif value < 0:
-            raise ValueError(f"every: {name}: expected seconds >= 0, got {value}")
         else:
-            intervals[name] = max(1, round(value / dt))
+            intervals[name] = max(1, round(_seconds(f"every: {name}", value, zero=True) / dt))
     return intervals
 
 
@@ -305,7 +356,7 @@ def _dataset(
         "kind": np.array(["shared", "private"]),
     }
     coords |= {
-        name: (("run",), values[name][:count]) for name, given in parameters.items() if not isinstance(given, int)
+        name: (("run",), values[name][:count]) for name, given in parameters.items() if isinstance(given, SEVERAL)
     }
     recorder = parts[0].recorder
     variables: dict[str, Any] = {}

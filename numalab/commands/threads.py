@@ -59,6 +59,8 @@ def replay(args: Namespace) -> int:
         else:
             print(("\n" if position else "") + result.text.rstrip("\n"), flush=True)
         _say_written(written)
+        if result.interrupted:
+            raise KeyboardInterrupt
     if args.json:
         print_json(answers)
     return OK

@@ -10,7 +10,20 @@ from numpy.typing import NDArray
 
 from numalab.kernel import Kernel
 from numalab.layout import Ints, Layout
-from numalab.model import balance, cost, fault, groups, moves, placement, runqueue, scan, skip, touch, weights
+from numalab.model import (
+    balance,
+    cost,
+    fault,
+    firsttouch,
+    groups,
+    moves,
+    placement,
+    runqueue,
+    scan,
+    skip,
+    touch,
+    weights,
+)
 from numalab.model.period import now_ms
 from numalab.model.state import FAIL, State
 
@@ -39,7 +52,8 @@ class Engine:
     ) -> None:
         self.state = State(layout, kernel, np.atleast_1d(np.asarray(seeds, np.int64)), params, rate_permille)
         runqueue.start_and_bind(self.state)
-        _first_touch(self.state)
+        for run in range(self.state.runs):
+            firsttouch.place_blocks(self.state, run)
 
     def step(self) -> None:
         """Advance every run by one step."""
@@ -59,38 +73,6 @@ class Engine:
     def skip(self, until: Ints) -> None:
         """Skip idle steps of each run, up to a step index per run (R,)."""
         skip.skip_idle(self.state, until)
-
-
-def _first_touch(state: State) -> None:
-    """Put every block where it is first touched; a full node passes it on to the nearest with room."""
-    one, fix = state.layout, state.fix
-    k = one.region_block_pages[fix.block_region]
-    wanted = np.where(one.block_node >= 0, one.block_node, state.node_of_task[:, np.maximum(0, -1 - one.block_node)])
-    free = np.repeat((one.node_pages - one.node_reserved)[None], state.runs, axis=0)
-    for r in range(state.runs):
-        need = np.bincount(wanted[r], weights=k, minlength=one.nodes).astype(np.int64)
-        if (need > free[r]).any():
-            _spill(one, free[r].copy(), wanted[r], k)
-            need = np.bincount(wanted[r], weights=k, minlength=one.nodes).astype(np.int64)
-        free[r] -= need
-        flat = fix.block_region * one.nodes + wanted[r]
-        pages = np.bincount(flat, weights=k, minlength=one.regions * one.nodes).astype(np.int64)
-        state.region_node_pages[r] = pages.reshape(one.regions, one.nodes)
-    state.node[:] = wanted
-    state.free[:] = free
-
-
-def _spill(layout: Layout, free: Ints, wanted: NDArray[Any], k: Ints) -> None:
-    by_distance = [np.lexsort((np.arange(layout.nodes), row)) for row in layout.distance]
-    for b in range(layout.blocks):
-        for n in by_distance[int(wanted[b])]:
-            if free[n] >= k[b]:
-                wanted[b] = n
-                free[n] -= k[b]
-                break
-        else:
-            need = f"memory block {b} of {layout.blocks} fits on no node"
-            raise ValueError(f"{need}: the workload needs more memory than the machine has")
 
 
 def _task_side(state: State, faults: fault.Faults) -> None:

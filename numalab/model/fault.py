@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numalab.layout import BASE, FOLIO, HUGE, Bools, Ints
-from numalab.model import draws
+from numalab.model import active, draws
 from numalab.model.period import now_ms
 from numalab.model.state import State
 from numalab.model.touch import Touches
@@ -247,7 +247,8 @@ def _group_allows(state: State, r: Ints, g: Ints, source: Ints, target: Ints) ->
     memory_target = state.gmem[r, g, target].sum(axis=1)
     if rule == "memory":
         less = memory_target < 3 * memory_source // 4
-        return state.gactive[r, g, target] & (~state.gactive[r, g, source] | less)
+        there, here = active.is_active(state, r, g, target), active.is_active(state, r, g, source)
+        return there & (~here | less)
     cpu_source, cpu_target = state.gcpu[r, g, source].sum(axis=1), state.gcpu[r, g, target].sum(axis=1)
     return (cpu_target > 3 * cpu_source) | (cpu_target * memory_source * 3 > cpu_source * memory_target * 4)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model import draws
+from numalab.model import active, draws
 from numalab.model.fault import Faults
 from numalab.model.state import State
 
@@ -125,31 +125,7 @@ def _between_active(state: State, faults: Faults, rows: Ints) -> Bools:
     r, g = faults.r[rows], state.group[faults.r[rows], faults.t[rows]]
     if rule == "off":
         return np.zeros(len(rows), np.bool_)
-    both = active(state, r, g, faults.here[rows]) & active(state, r, g, faults.memory[rows])
+    both = active.is_active(state, r, g, faults.here[rows]) & active.is_active(state, r, g, faults.memory[rows])
     if rule == "several_active":
         both &= state.gcount[r, g] > 1
     return both & (g >= 0)
-
-
-def active(state: State, r: Ints, g: Ints, node: Ints) -> Bools:
-    """Say whether groups are active on nodes (of a group -1 the answer means nothing)."""
-    if state.kernel.active_nodes == "count":
-        return 3 * state.gcpu[r, g, node].sum(axis=-1) > state.gmax[r, g]
-    return state.gactive[r, g, node]
-
-
-def update_active_nodes(state: State, r: Ints, g: Ints) -> None:
-    """Recount the nodes that distinct groups (r, g) run on, by the CPU part of their faults."""
-    rule = state.kernel.active_nodes
-    if rule == "none" or not r.size:
-        return
-    faults = state.gcpu[r, g].sum(axis=2)
-    most = faults.max(axis=1)
-    if rule == "count":
-        state.gmax[r, g] = most
-        state.gcount[r, g] = (3 * faults > most[:, None]).sum(axis=1)
-        return
-    was = state.gactive[r, g]
-    now = np.where(was, faults >= (3 * most // 16)[:, None], faults > (6 * most // 16)[:, None])
-    state.gactive[r, g] = now
-    state.gcount[r, g] = now.sum(axis=1)

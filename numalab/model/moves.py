@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model import groups, period, runqueue, search
+from numalab.model import active, period, runqueue, search
 from numalab.model.state import State
 
 MOVE, SWAP, BALANCE, FAILED = 0, 1, 2, 3
@@ -84,9 +84,9 @@ def _preferred_after(state: State, r: Ints, t: Ints, found: search.Found) -> Int
     if rule == "always":
         return np.where(hit, found.last, -1)
     if rule == "active":
-        fits = groups.active(state, r, g, np.where(hit, found.last, here))
+        fits = active.is_active(state, r, g, np.where(hit, found.last, here))
     else:
-        fits = groups.active(state, r, g, found.last) & (hit if rule == "off" else state.gcount[r, g] > 1)
+        fits = active.is_active(state, r, g, found.last) & (hit if rule == "off" else state.gcount[r, g] > 1)
     return np.where((g >= 0) & fits, found.last, -1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model import groups, period, topology, weights
+from numalab.model import active, period, topology, weights
 from numalab.model.state import State
 
 
@@ -89,7 +89,7 @@ def _add_to_groups(state: State, r: Ints, g: Ints, change: Ints, cpu_change: Int
     state.gcpu[r, g] += np.add.reduceat(cpu_change[order], first, axis=0)
     state.gtotal[r, g] += np.add.reduceat(summed[order], first)
     weights.refresh_groups(state, r, g)
-    groups.update_active_nodes(state, r, g)
+    active.update(state, r, g)
 
 
 def choose_preferred(state: State, r: Ints, t: Ints) -> Ints:

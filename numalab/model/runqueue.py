@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalab.layout import Bools, Ints
-from numalab.model import draws
+from numalab.model import draws, firsttouch
 from numalab.model.state import State
 
 
@@ -29,6 +29,7 @@ def _start(state: State, due: Bools) -> None:
     for r in np.flatnonzero(due.any(axis=1)):
         for t in np.flatnonzero(due[r]):
             _fork(state, int(r), int(t))
+        firsttouch.place_blocks(state, int(r))
         state.queue_changed[r] = state.speed_stale[r] = True
 
 

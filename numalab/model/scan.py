@@ -233,9 +233,12 @@ def _mark(state: State, window: _Window, v: int, low: int, high: int) -> tuple[i
         return 0, False
     ptes = slice(first + low, first + high)
     wanted = ~state.trapped[r, ptes]
+    block = int(one.region_first[one.vma_region[v]])
+    node = state.node[r, block + low : block + high]
     if _only_remote(state, v):
-        block = int(one.region_first[one.vma_region[v]])
-        wanted &= state.node[r, block + low : block + high] != state.node_of_task[r, window.task]
+        wanted &= node != state.node_of_task[r, window.task]
+    if fix.blocks_come_late:
+        wanted &= node >= 0
     count = int(np.count_nonzero(wanted))
     if not count:
         return 0, False

@@ -54,6 +54,8 @@ class Fixed:
         self.nearest_with_cpus = _nearest_with_cpus(one.distance, self.cpus_of_node)
         self.region_pages = one.region_blocks * one.region_block_pages
         self.mapcount = np.bincount(one.vma_region, minlength=one.regions)
+        late = (one.block_node < 0) & (one.task_start_ns[np.maximum(0, -1 - one.block_node)] > 0)
+        self.blocks_come_late = bool(late.any())
         self.blocks_are_shared = bool((self.mapcount > 1).any())
         self.block_region = np.repeat(np.arange(one.regions), one.region_blocks)
         self.vma_blocks = one.region_blocks[one.vma_region]
@@ -182,7 +184,8 @@ class State:
         self.node = np.full((runs, one.blocks), -1, np.int16)
         self.last_cpu = np.full((runs, one.blocks), -1, np.int32)
         self.last_pid = np.full((runs, one.blocks), -1, np.int16)
-        self.free, self.rate_end_ms, self.rate_count = zeros(nodes), zeros(nodes), zeros(nodes)
+        self.free = np.repeat((one.node_pages - one.node_reserved)[None], runs, axis=0)
+        self.rate_end_ms, self.rate_count = zeros(nodes), zeros(nodes)
         self.region_node_pages = zeros(one.regions, nodes)
         interval = np.uint64(one.cpus * 32_000_000)
         self.balance_ns = (

@@ -77,8 +77,12 @@ def refresh_speed(state: State) -> None:
 def slowness(state: State, rows: Ints) -> Ints:
     """Return how much longer an access takes than a local one, seen from each node: (K, G, N), of 1000."""
     extra = (state.layout.distance - 10)[None] * state.par.remote_cost[rows][:, None, None] // 10
-    weighted = state.region_node_pages[rows] @ (1000 + extra).transpose(0, 2, 1)
-    return weighted // state.fix.region_pages[None, :, None]
+    pages = state.region_node_pages[rows]
+    weighted = pages @ (1000 + extra).transpose(0, 2, 1)
+    if not state.fix.blocks_come_late:
+        return weighted // state.fix.region_pages[None, :, None]
+    there = pages.sum(axis=2)[:, :, None]
+    return np.where(there > 0, weighted // np.maximum(1, there), 1000)
 
 
 def touch(state: State, live: Live) -> Touches:

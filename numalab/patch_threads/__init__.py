@@ -124,11 +124,13 @@ class Claim:
 class Replay:
     """What the replay of a thread yields: text for people, claims, datasets and figures.
 
-    ``results`` holds the numbers behind the tables with their provenance, ready for JSON.
+    ``results`` holds the numbers behind the tables with their provenance, ready for JSON; ``interrupted`` says
+    that Ctrl-C ended it before all cases were finished.
     """
 
     thread: str
     text: str = ""
+    interrupted: bool = False
     results: dict[str, Any] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     datasets: dict[str, xr.Dataset] = field(default_factory=dict)

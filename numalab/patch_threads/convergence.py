@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any
@@ -181,22 +181,35 @@ def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Re
     """Run the cases, print them beside the mail's words, and walk through the stuck state of its trace.
 
     Ctrl-C ends it early with the cases that are finished.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Before any case was finished.
     """
     todo = cases(full)
     keep = {case.name for case in cases(full=False)}
     times: dict[str, Times] = {}
     outcome = Replay(THREAD)
-    for case, ds in _run_all(todo, range(seeds), progress):
-        times[case.name] = Times(case, true_times(ds), perf_times(ds))
-        if case.name in keep:
-            outcome.datasets[case.name] = ds
+    try:
+        for case, ds in _run_all(todo, seeds, progress):
+            times[case.name] = Times(case, true_times(ds), perf_times(ds))
+            if case.name in keep:
+                outcome.datasets[case.name] = ds
+    except KeyboardInterrupt:
+        if not times:
+            raise
+        outcome.interrupted = True
     ordered = [times[case.name] for case in todo if case.name in times]
     outcome.claims = claims(ordered)
     outcome.results = stored_form(ordered, range(seeds))
-    example = outcome.datasets.get(todo[0].name)
-    parts = [_head(), times_table(ordered), claims_table(outcome.claims), _example(example), _trap()]
+    parts = [_head(), times_table(ordered), claims_table(outcome.claims)]
+    if outcome.interrupted:
+        parts.insert(0, f"Interrupted: {len(times)} of {len(todo)} cases are finished.")
+    else:
+        parts += [_example(outcome.datasets[todo[0].name]), _trap()]
     outcome.text = "\n\n".join(parts)
-    outcome.figures = {"times": plot_times(ordered)} if ordered else {}
+    outcome.figures = {"times": plot_times(ordered)}
     return outcome
 
 
@@ -214,18 +227,24 @@ def replay_stored() -> Replay:
     return outcome
 
 
-def _run_all(todo: Sequence[Case], seeds: range, progress: bool) -> Iterator[tuple[Case, xr.Dataset]]:
+def _run_all(todo: Sequence[Case], seeds: int, progress: bool) -> Iterator[tuple[Case, xr.Dataset]]:
+    """Yield finished cases as they come; leaving early ends the workers."""
     workers = min(os.cpu_count() or 1, len(todo))
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting: dict[Future[xr.Dataset], Case] = {pool.submit(run_case, case, list(seeds)): case for case in todo}
-        try:
-            for done, future in enumerate(as_completed(list(waiting)), start=1):
-                case = waiting.pop(future)
-                if progress:
-                    print(f"[{done}/{len(todo)}] {case.name}", file=sys.stderr, flush=True)  # noqa: T201
-                yield case, future.result()
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with get_context("spawn").Pool(workers, initializer=_leave_interrupts_to_parent) as pool:
+        finished = pool.imap_unordered(_run_numbered, [(i, case, seeds) for i, case in enumerate(todo)])
+        for done, (i, ds) in enumerate(finished, start=1):
+            if progress:
+                print(f"[{done}/{len(todo)}] {todo[i].name}", file=sys.stderr, flush=True)  # noqa: T201
+            yield todo[i], ds
+
+
+def _leave_interrupts_to_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run_numbered(task: tuple[int, Case, int]) -> tuple[int, xr.Dataset]:
+    i, case, seeds = task
+    return i, run_case(case, range(seeds))
 
 
 def stored_form(results: Sequence[Times], seeds: range) -> dict[str, Any]:
@@ -416,11 +435,9 @@ def _trap() -> str:
     return convergence_trap.tell(machine(MACHINE), workload, BEFORE, seeds=list(range(4)))
 
 
-def _example(ds: xr.Dataset | None) -> str:
+def _example(ds: xr.Dataset) -> str:
     """Print the mail's trace and the model's run that perf calls converged last, in perf's own format."""
     mail = "The mail's run:\n" + _data.read_text("published", published()["trace"]["file"]).strip("\n")
-    if ds is None:
-        return mail
     times = perf_times(ds)
     late = int(np.argmax(np.where(np.isfinite(times), times, -1)))
     one = perf_bench.format_progress(ds.isel(run=[late])).strip("\n")

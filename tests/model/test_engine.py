@@ -13,8 +13,8 @@ from numalab import runs
 from numalab.kernel import Kernel
 from numalab.machine import machine
 from numalab.model.engine import Engine
-from numalab.simulation import repeat, simulate
-from numalab.workload import Workload
+from numalab.simulation import SimulationError, repeat, simulate
+from numalab.workload import Access, Processes, Region, Workload
 from numalab.workloads import perf_bench_numa, shared_cow, wrong_node
 from tests.reference.cases import PER_RUN, random_kernel, random_layout, random_params
 
@@ -113,13 +113,57 @@ def test_halving_the_step_stays_within_the_spread(host: str, workload: Workload,
     assert gap <= max(spread, 0.03 * np.median(totals[0])), (totals, gap, spread)
 
 
-def test_unknown_parameters_are_named(small: tuple[Any, Workload]) -> None:
-    with pytest.raises(ValueError, match=r"scan_size: no such parameter; known: .*scan_size_mb"):
-        simulate(*small, "3.17", seconds=1, scan_size=4)
-    with pytest.raises(ValueError, match="every: no variable 'tasks'"):
-        simulate(*small, "3.17", seconds=1, every={"tasks": 1})
-    with pytest.raises(ValueError, match="seeds: expected at least one"):
-        simulate(*small, "3.17", seconds=1, seeds=[])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scan_size": 4}, "scan_size: no such parameter; did you mean 'scan_size_mb'?"),
+        ({"every": {"tasks": 1}}, "every: no variable 'tasks'"),
+        ({"every": {"pages": -1}}, "every: pages: expected seconds >= 0, got -1"),
+        ({"seeds": []}, "seeds: expected at least one number, got none"),
+        ({"seeds": "12"}, "seeds: expected whole numbers from 0 to 9223372036854775807, got '12'"),
+        ({"seeds": [1.5]}, "seeds: expected whole numbers from 0 to 9223372036854775807, got 1.5"),
+        ({"scan_size_mb": "64"}, "scan_size_mb: expected whole numbers from 1 to 1000000000, got '64'"),
+        ({"scan_size_mb": 0}, "scan_size_mb: expected whole numbers from 1 to"),
+        ({"slice_us": 0}, "slice_us: expected whole numbers from 1 to"),
+        ({"mmap_busy": [0, 1001]}, "mmap_busy: expected whole numbers from 0 to 1000, got 1001"),
+        ({"hint_fault_ns": -1}, "hint_fault_ns: expected whole numbers from 0 to"),
+        ({"remote_cost": True}, "remote_cost: expected whole numbers"),
+        ({"rates": {"process": 10**15}}, "rates: process: expected whole numbers from 1 to 1000000"),
+        ({"seconds": float("nan")}, "seconds: expected seconds > 0, got nan"),
+        ({"seconds": "3"}, "seconds: expected seconds > 0, got '3'"),
+        ({"stop_after_converged_s": -1}, "stop_after_converged_s: expected seconds >= 0, got -1"),
+        ({"step_us": [1000, 500]}, "step_us: all runs of a call share one step"),
+    ],
+)
+def test_wrong_arguments_are_named(small: tuple[Any, Workload], arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SimulationError) as error:
+        simulate(*small, "3.17", **{"seconds": 1, **arguments})
+    assert str(error.value).startswith(message)
+
+
+def test_numbers_of_numpy_and_names_are_taken(small: tuple[Any, Workload]) -> None:
+    ds = simulate("guest-4x2", small[1], "3.17", seconds=0.1, seeds=np.int64(2).item(), scan_size_mb=np.arange(4, 6))
+    assert ds.seed.values.tolist() == [0, 1, 0, 1]
+    assert ds.scan_size_mb.values.tolist() == [4, 4, 5, 5]
+    assert runs.differences(ds, repeat(ds)) == []
+    with pytest.raises(SimulationError, match="workload: expected a Workload, got 'numa01'"):
+        simulate("guest-4x2", "numa01", "3.17", seconds=1)  # type: ignore[arg-type]
+
+
+def test_memory_of_late_tasks_comes_with_them() -> None:
+    """A second process starts after 2 s: its 16 MB are nowhere before, and on its first thread's node after."""
+    late = Workload(
+        "late",
+        (Processes("early"), Processes("late", start_ms=2000)),
+        (Region("own", 16, first_touch="main"),),
+        (Access("own", 50),),
+    )
+    ds = simulate("guest-2x2", late, "3.17", seconds=4, every={"pages": 0.5, "task_node": 0.5})
+    axis = ds.pages.dims[1]
+    pages = ds.pages.sel(region="own/p1").isel(run=0).sum("node")
+    assert pages.sel({axis: 1.5}).item() == 0
+    assert pages.sel({axis: 2.5}).item() == 16 * 256
+    assert ds.task_node.isel(run=0, task=1).values[:4].tolist() == [-1] * 4
 
 
 def test_rates_vary_along_the_run(small: tuple[Any, Workload]) -> None:

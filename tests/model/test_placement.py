@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numalab.model import groups, placement
+from numalab.model import active, placement
 from numalab.model.state import PRIVATE, SHARED, State
 from tests.model.small import at, band, give, place, state_of
 from tests.reference import tiny
@@ -138,11 +138,11 @@ def test_the_mask_has_hysteresis(before: list[int], after: list[int]) -> None:
     give(state, 0, [1, 0, 0, 0, 0])
     g = band(state, [0], active=before)
     state.gcpu[0, g, :, SHARED] = [32, 12, 6, 13, 5]
-    groups.update_active_nodes(state, at(0), at(g))
+    active.update(state, at(0), at(g))
     assert np.flatnonzero(state.gactive[0, g]).tolist() == after
     assert state.gcount[0, g] == len(after)
     state.gcpu[0, g, 3, SHARED] = 12  # not above 12, but stays in
-    groups.update_active_nodes(state, at(0), at(g))
+    active.update(state, at(0), at(g))
     assert state.gactive[0, g, 3]
 
 
@@ -152,9 +152,9 @@ def test_the_count_takes_a_third() -> None:
     give(state, 0, [1, 0, 0, 0])
     g = band(state, [0])
     state.gcpu[0, g, :, SHARED] = [33, 5, 11, 12]
-    groups.update_active_nodes(state, at(0), at(g))
+    active.update(state, at(0), at(g))
     assert (state.gmax[0, g], state.gcount[0, g]) == (33, 2)
-    assert [bool(groups.active(state, at(0), at(g), at(n))[0]) for n in range(4)] == [True, False, False, True]
+    assert [bool(active.is_active(state, at(0), at(g), at(n))[0]) for n in range(4)] == [True, False, False, True]
 
 
 # ---------------------------------------------------------------- asking for a move

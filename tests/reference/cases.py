@@ -167,6 +167,7 @@ def random_layout(rng: random.Random) -> Layout:
     def of(name: str) -> list[Any]:
         return [region[name] for region in regions]
 
+    starts = [rng.choice([0, 0, 0, 30 * MS, 55 * MS]) for _ in range(processes)]
     shared = [regions[v["g"]]["shared"] for v in vmas]
     fields: dict[str, Any] = {
         "node_id": range(nodes), "distance": random_distance(rng, nodes), "node_pages": memory,
@@ -174,7 +175,7 @@ def random_layout(rng: random.Random) -> Layout:
         "node_llcs": [rng.choice([1, 1, 2])] * nodes, "cpu_node": cpu_node, "cpu_core": cpu_core,
         "task_process": task_process, "task_pid": [1000 + t for t in range(tasks)],
         "task_demand": [rng.choice([1000, 1000, 1000, 500])] * tasks,
-        "task_start_ns": [0] * tasks, "affinity_ns": affinity_ns,
+        "task_start_ns": [starts[m] for m in task_process], "affinity_ns": affinity_ns,
         "region_first": of("first"), "region_blocks": of("blocks"), "region_block_pages": of("k"),
         "region_kind": of("kind"), "block_node": [n for region in regions for n in region["node"]],
         "vma_process": [v["m"] for v in vmas], "vma_region": [v["g"] for v in vmas],

@@ -235,7 +235,8 @@ class Window:
                     return marked, True
                 continue
             q = lay.vma_pte[v] + j
-            if unmarked or o.trapped[q] or o.node[lay.region_first[g] + j] == local_node:
+            here = o.node[lay.region_first[g] + j]
+            if unmarked or o.trapped[q] or here in (local_node, -1):
                 continue
             self.mark(v, q, k, huge)
             marked += k

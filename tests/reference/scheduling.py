@@ -29,9 +29,11 @@ def started_on(o: Oracle) -> list[int]:
 def start_tasks(o: Oracle) -> None:
     """3, 4.1: place the tasks whose time has come, under the affinity of now."""
     # spec 3: tasks starting at 0 are placed before the first step, so that memory can follow them
-    for t in range(o.T):
-        if o.cpu[t] < 0 and o.lay.task_start_ns[t] <= o.t0:
-            o.cpu[t] = fork_placement(o, t)
+    due = [t for t in range(o.T) if o.cpu[t] < 0 and o.lay.task_start_ns[t] <= o.t0]
+    for t in due:
+        o.cpu[t] = fork_placement(o, t)
+    if due:
+        first_touch(o)
 
 
 def fork_placement(o: Oracle, t: int) -> int:
@@ -58,6 +60,8 @@ def fork_placement(o: Oracle, t: int) -> int:
 def first_touch(o: Oracle) -> None:
     """3: where each block starts; a full node's blocks go to the nearest with room."""
     for b, wanted in enumerate(o.lay.block_node):
+        if o.node[b] >= 0 or (wanted < 0 and o.cpu[-1 - wanted] < 0):
+            continue
         home = wanted if wanted >= 0 else o.node_of(-1 - wanted)
         k = o.block_pages[b]
         # spec 3: the fallback holds for blocks with a given node too ("all blocks in order")
@@ -68,9 +72,8 @@ def first_touch(o: Oracle) -> None:
             home = min(room, key=lambda n: (o.lay.distance[home][n], n))
         o.node[b] = home
         o.free[home] -= k
-    for g in range(o.G):
-        for b in range(o.lay.region_first[g], o.lay.region_first[g] + o.lay.region_blocks[g]):
-            o.on_node[g][o.node[b]] += o.block_pages[b]
+        g = next(g for g in range(o.G) if b < o.lay.region_first[g] + o.lay.region_blocks[g])
+        o.on_node[g][home] += k
 
 
 def follow_affinity(o: Oracle) -> None:

@@ -29,9 +29,12 @@ def live_accesses(o: Oracle) -> dict[int, int]:
 def slowness(o: Oracle, g: int, n: int) -> int:
     """4.5: how slow region g is from node n, of 1000."""
     total = 0
+    there = sum(o.on_node[g])
+    if not there:
+        return 1000
     for m in range(o.N):
         total += o.on_node[g][m] * (1000 + o.par.remote_cost * (o.lay.distance[n][m] - 10) // 10)
-    return total // o.region_pages[g]
+    return total // there
 
 
 def touch(o: Oracle, live: dict[int, int]) -> list[tuple[int, int]]:
