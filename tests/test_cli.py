@@ -1,9 +1,12 @@
 """The command line: what is printed, what is written, and the exit codes."""
 
+import errno
 import gzip
 import io
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -83,7 +86,7 @@ def one_line(text):
 def test_help_and_version(cli):
     code, out, err = cli("--help")
     assert (code, err) == (0, "")
-    for word in (*COMMANDS, "exit codes:", "130  interrupted"):
+    for word in (*COMMANDS, "exit codes:", "130  interrupted", "141  nobody read"):
         assert word in out
     assert cli("--version") == (0, f"numalab {numalab.__version__}\n", "")
 
@@ -184,6 +187,31 @@ def test_a_closed_pipe_is_no_error(args, monkeypatch):
         assert process.stderr.read() == ""
 
 
+@pytest.mark.parametrize(
+    ("args", "redirect", "code", "err"),
+    [
+        ("machines", ">&-", 0, ""),
+        ("machines --json", ">/dev/full", 2, "numalab: standard output: no space left on device\n"),
+        ("kernels", ">/dev/full", 2, "numalab: standard output: no space left on device\n"),
+        ("show no.nc", "2>&-", 2, ""),
+        ("show no.nc", "2>/dev/full", 2, ""),
+        ("show", "2>/dev/full", 2, ""),
+        ("show no.nc", ">&- 2>&-", 2, ""),
+        ("read -", "<&-", 2, "numalab: <stdin>: is empty; expected the output of a tool\n"),
+        ("run tiny.toml", ">&- 2>&-", 0, ""),
+        ("run tiny.toml", ">/dev/null 2>/dev/full", 0, ""),
+    ],
+)
+def test_closed_and_full_streams(tiny, args, redirect, code, err):
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    env["PYTHONPATH"] = str(Path(numalab.__file__).parent.parent)
+    command = f"{shlex.quote(sys.executable)} -m numalab {args} {redirect}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, env=env, cwd=tiny.parent)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", err)
+    if args.startswith("run"):
+        assert runs.open(tiny.parent / "runs" / "tiny.nc").sizes["run"] == 2
+
+
 # ------------------------------------------------------------------ run, show, rerun
 
 
@@ -269,6 +297,54 @@ def test_force_overwrites(cli, here, tiny):
     assert runs.open("x.nc").sizes["run"] == 2
 
 
+def test_only_regular_files_are_overwritten(cli, here, tiny, monkeypatch):
+    monkeypatch.setattr("numalab.simulation.Engine", failing(AssertionError("must not start")))
+    os.mkfifo("pipe")
+    Path("link.nc").symlink_to("pipe")
+    for name in ("pipe", "link.nc"):
+        for force in ((), ("--force",)):
+            code, _, err = cli("run", tiny, "-o", name, *force)
+            assert code == 2
+            expected = f"{name}: is a device, a pipe or a socket, not a regular file; give -o a file name"
+            assert one_line(err) == expected
+    assert Path("pipe").is_fifo()
+    assert Path("link.nc").is_symlink()
+
+
+def test_the_input_is_not_overwritten(cli, here, tiny):
+    Path("link.nc").symlink_to("tiny.toml")
+    for name in ("tiny.toml", "./tiny.toml", "link.nc"):
+        code, _, err = cli("run", "tiny.toml", "-o", name, "--force")
+        assert code == 2
+        assert one_line(err) == f"{Path(name)}: is the input tiny.toml, which would be lost; give another -o"
+    Path("runs").mkdir()
+    tiny.rename("runs/tiny.nc")
+    assert "is the input runs/tiny.nc" in cli("run", "runs/tiny.nc", "--force")[2]
+    assert Path("runs/tiny.nc").read_text() == TINY
+
+
+def test_read_does_not_overwrite_its_input(cli, here):
+    Path("x.txt").write_text("numa_hint_faults 12\nnuma_hit 3\n")
+    code, _, err = cli("read", "x.txt", "-o", "x.txt", "--force")
+    assert (code, one_line(err)) == (2, "x.txt: is the input x.txt, which would be lost; give another -o")
+    Path("folder").mkdir()
+    Path("folder/meta.json").write_text("{}")
+    code, _, err = cli("read", "folder", "-o", "folder/meta.json", "--force")
+    expected = "folder/meta.json: is part of the input folder, which would be lost; give another -o"
+    assert (code, one_line(err)) == (2, expected)
+    assert Path("folder/meta.json").read_text() == "{}"
+
+
+def test_a_full_disk_is_one_line(cli, here, tiny, monkeypatch):
+    def full(*_args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("numalab.runs.os.replace", full)
+    code, _, err = cli("run", tiny, "-o", "x.nc")
+    assert (code, one_line(err)) == (2, "x.nc: no space left on device; give another -o")
+    assert [path.name for path in here.iterdir()] == ["tiny.toml"]
+
+
 def test_a_wrong_key_writes_nothing(cli, here, tiny):
     tiny.write_text(TINY.replace("size_mb = 8", "size = 8"))
     code, out, err = cli("run", tiny)
@@ -331,6 +407,52 @@ def test_a_dataset_of_another_version(cli, tiny):
     code, _, err = cli("rerun", "old.nc")
     assert code == 2
     assert one_line(err) == "old.nc: does not say its every; another version of numalab made it"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda how: [how.pop("defaults"), how.pop("rates")], "does not say its rates, defaults; another version"),
+        (lambda how: how["kernel"].pop("set"), "does not say its kernel.set; another version of numalab"),
+        (lambda how: how["machine"].pop("nodes"), "machine.nodes: missing; expected a list"),
+        (lambda how: how["workload"]["processes"][0].pop("name"), "workload.processes[0].name: missing; expected a "),
+    ],
+)
+def test_provenance_that_lacks_keys(cli, tiny, change, message):
+    cli("run", tiny)
+    ds = runs.open("runs/tiny.nc")
+    how = runs.provenance(ds)
+    change(how)
+    ds.attrs["numalab_params"] = json.dumps(how)
+    runs.save(ds, "old.nc")
+    code, out, err = cli("rerun", "old.nc")
+    assert (code, out) == (2, "")
+    assert one_line(err).startswith(f"old.nc: {message}")
+    assert cli("show", "old.nc")[0] == (0 if "rates" in message else 2)
+
+
+def test_kernels_and_setups_are_not_pooled(cli, tiny):
+    cli("run", tiny, "-o", "a.nc")
+    tiny.write_text(TINY.replace('"6.1"', '"3.17"'))
+    cli("run", tiny, "-o", "b.nc")
+    tiny.write_text(TINY.replace("size_mb = 8", "size_mb = 8\nrate_mbps = 100"))
+    cli("run", tiny, "-o", "c.nc")
+    a, b, c = (runs.open(f"{name}.nc") for name in "abc")
+    runs.save(runs.concat([a, b]), "kernels.nc")
+    facts = json.loads(cli("show", "kernels.nc", "--json")[1])
+    assert facts["title"] == "wrong_node 8 MB on tiny, 6.1; wrong_node 8 MB on tiny, 3.17"
+    assert facts["results"] == {}
+    assert [group["parameters"] for group in facts["groups"]] == [{"kernel": "6.1"}, {"kernel": "3.17"}]
+    for group, one in zip(facts["groups"], (a, b), strict=True):
+        assert group["results"] == summary.summarise(one)["results"]
+    out = cli("show", "kernels.nc")[1].splitlines()
+    assert out.count("kernel 6.1") == out.count("kernel 3.17") == 1
+    assert sum("RANGE OVER RUNS" in line for line in out) == 2
+    # No coordinate tells these two apart.
+    facts = summary.summarise(runs.concat([a, c]))
+    assert [group["parameters"] for group in facts["groups"]] == [{"setup": 1}, {"setup": 2}]
+    assert facts["groups"][1]["results"] == summary.summarise(c)["results"]
+    assert summary.summarise(runs.concat([a, a]))["groups"] == []
 
 
 # ------------------------------------------------------------------ the summary, by hand
@@ -451,6 +573,50 @@ def test_what_cannot_be_read(cli, here, text, args, message):
     assert not (here / "x.nc").exists()
 
 
+@pytest.fixture
+def trace():
+    return (Path(__file__).parent.parent / "data" / "published" / "convergence_trace.txt").read_text()
+
+
+def test_read_joins_what_a_mail_client_wrapped(cli, here, trace):
+    (here / "x.txt").write_text(trace.replace("[50.0%] ", "\n[50.0%] ").replace("[40.0%] ", "[40.0%] \n"))
+    code, out, _ = cli("read", "x.txt")
+    assert code == 0
+    assert "5 progress records (lines 10-16), converged after 41.8 s" in " ".join(out.split())
+    assert out.splitlines()[-1] == "skipped: nothing"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (" (  41.8s converged)", "", "unknown: the output ends before the result rows"),
+        ("[ 4/9 ]", "[ 5/9 ]", "unknown: 1 progress record was skipped"),
+    ],
+)
+def test_read_and_show_agree_that_convergence_is_unknown(cli, here, trace, old, new, reason):
+    (here / "x.txt").write_text(trace.replace(old, new))
+    code, out, _ = cli("read", "x.txt", "-o", "x.nc")
+    assert code == 0
+    assert f"line 14: convergence of test main: {reason}" in " ".join(out.split())
+    assert "did not converge" not in out
+    assert "converged after" not in out
+    facts = json.loads(cli("read", "x.txt", "--json")[1])
+    assert {"line": 14, "what": f"convergence of test main: {reason}"} in facts["understood"]
+    shown = cli("show", "x.nc")[1]
+    assert re.search(rf"^  convergence +main: {reason}$", shown, re.MULTILINE)
+    assert re.search(r"perf: converged after +not reported", shown)
+    facts = json.loads(cli("show", "x.nc", "--json")[1])
+    assert facts["measured"]["convergence"] == [f"main: {reason}"]
+    assert facts["results"]["perf_converged_s"]["defined"] == 0
+
+
+def test_read_refuses_absurd_numbers_in_one_line(cli, here, trace):
+    (here / "x.txt").write_text(trace.replace("160 tasks", "9" * 5000 + " tasks"))
+    code, out, err = cli("read", "x.txt")
+    assert (code, out) == (2, "")
+    assert one_line(err) == "x.txt:2: expected numbers of at most 9 digits, got one of 5000 digits"
+
+
 def test_read_unpacks(cli, here):
     text = b"numa_hint_faults 12\nnuma_hit 3\n"
     (here / "x.gz").write_bytes(gzip.compress(text))
@@ -545,7 +711,11 @@ def test_kernels_diff(cli):
     ("args", "message"),
     [
         (("kernels", "move_in_swp"), "no kernel, patch or switch 'move_in_swp'; did you mean \"move_in_swap\"?"),
-        (("kernels", "2.6"), "no kernel, patch or switch '2.6'; "),
+        (("kernels", "2.6"), "no release '2.6'; the oldest is 3.14"),
+        (("kernels", "6.6"), "no release '6.6'; its neighbours are 6.5 and 6.12"),
+        (("kernels", "6.1.5"), "no release '6.1.5'; its neighbours are 6.1 and "),
+        (("kernels", "99.1"), f"no release '99.1'; the newest is {table().releases[-1]}"),
+        (("kernels", "3.16-tpi"), "no kernel, patch or switch '3.16-tpi'; did you mean \"3.16-tip\"?"),
         (("kernels", "diff", "3.16"), "kernels diff: expected two kernels"),
         (("kernels", "diff", "3.16", "zzz"), "no kernel 'zzz'; known: 3.14, "),
         (("kernels", "3.16", "3.17"), "kernels: expected one name, or diff and two names; got 3.16 3.17"),
@@ -619,7 +789,12 @@ def fake(monkeypatch):
         datasets = {"main": by_hand()}
         figures = {"times": matplotlib.figure.Figure()}
         return SimpleNamespace(
-            text=f"text of {name}\n", claims=[FakeClaim(3)], datasets=datasets, results={"n": 1}, figures=figures
+            text=f"text of {name}\n",
+            claims=[FakeClaim(3)],
+            datasets=datasets,
+            results={"n": 1},
+            figures=figures,
+            interrupted=False,
         )
 
     module.replay = replay

@@ -9,12 +9,14 @@ from numalab.describe import load, loads
 from numalab.kernel import Kernel
 from numalab.machine import Machine, machine
 from numalab.records import DescriptionError
+from numalab.simulation import simulate
 from numalab.workload import Access, Binding, Processes, Region, Workload
 from numalab.workloads import perf_bench_numa
 
 MACHINE = "[machine]\nuniform = { nodes = 2, cpus_per_node = 2, memory_mb = 512 }\n"
 WORKLOAD = '[workload]\npreset = "wrong_node"\n'
 KERNEL = '[kernel]\nname = "6.1"\n'
+RUN = MACHINE + WORKLOAD + KERNEL + "[run]\n"
 CUSTOM = """[workload]
 name = "w"
 processes = [{ name = "a", threads = 2 }]
@@ -145,6 +147,72 @@ def test_patches_and_switches() -> None:
         ),
         (MACHINE + WORKLOAD + KERNEL + "[run]\nstep_ms = nan\n", "run.step_ms: expected a number > 0"),
         ("[machine\n", "expected TOML: "),
+        ("x = " + 5000 * "[" + 5000 * "]", "expected TOML: brackets are nested too deep"),
+        (f"x = {'9' * 10_000}\n", "expected TOML: a number or date in it cannot be read"),
+        (RUN + f"seeds = 0x{'f' * 9000}\n", "run.seeds: expected a number of at most 15 digits, got a number of thous"),
+        (RUN + f"seconds = 0x{'f' * 9000}\n", "run.seconds: expected a number of at most 15 digits, got a number of"),
+        (RUN + "seconds = 1e300\n", "run.seconds: expected a number of at most 15 digits, got 1e+300"),
+        (RUN + "seconds = 1e7\n", "run.seconds: expected at most 1,000,000, got 10000000.0"),
+        (RUN + "seeds = [1, 9223372036854775808]\n", "run.seeds[1]: expected a number of at most 15 digits"),
+        (RUN + "seeds = 1000001\n", "run.seeds: expected at most 1,000,000, got 1000001"),
+        (
+            RUN + "seconds = 1\nstep_ms = 1001\n",
+            "run.step_ms: expected at most the 1000 ms that the run lasts, got 1001",
+        ),
+        (
+            MACHINE + '[workload]\npreset = "perf_bench_numa"\np = 100000000\nt = 1\n' + KERNEL,
+            "workload.processes: expected at most 1,000,000 tasks in all, got 100,000,000",
+        ),
+        (
+            MACHINE + CUSTOM.replace("threads = 2", "threads = 10000000") + KERNEL,
+            "workload.processes: expected at most 1,000,000 tasks in all, got 10,000,000",
+        ),
+        (
+            MACHINE + CUSTOM.replace("threads = 2", "count = 1000000, stagger_ms = 1e6") + KERNEL,
+            "workload.processes[0].stagger_ms: expected the last process to start within 1,000,000,000 ms",
+        ),
+        (
+            MACHINE + CUSTOM.replace('"s", size_mb = 4', '"s", size_mb = 1e9, block_kb = 4') + KERNEL,
+            "workload.regions: expected at most 100,000,000 blocks of pages in all",
+        ),
+        (
+            MACHINE + CUSTOM.replace("rate_mbps = 10", "rate_mbps = 1000001") + KERNEL,
+            "workload.accesses[0].rate_mbps: expected at most 1,000,000, got 1000001",
+        ),
+        (
+            MACHINE + WORKLOAD + "rate_mbps = 1e9\n" + KERNEL,
+            "workload.rate_mbps: expected at most 1,000,000, got 1000000000.0",
+        ),
+        (
+            MACHINE + CUSTOM + "bindings = [{ until_ms = 5 }]\n" + KERNEL,
+            "workload.bindings[0].nodes: expected nodes or cpus, got neither",
+        ),
+        (
+            MACHINE.replace("nodes = 2", "nodes = 100000000") + WORKLOAD + KERNEL,
+            "machine.uniform.nodes: expected at most 1024 nodes, got 100,000,000",
+        ),
+        (
+            MACHINE.replace("cpus_per_node = 2", "cpus_per_node = 100000000") + WORKLOAD + KERNEL,
+            "machine.uniform.nodes: expected at most 100,000 CPUs in all, got 200,000,000",
+        ),
+        (
+            MACHINE.replace("= 512", "= 512, remote = 300") + WORKLOAD + KERNEL,
+            "machine.uniform.distance[0][1]: expected at most 255, a distance is one byte; got 300",
+        ),
+        (
+            MACHINE.replace("= 512", "= 512, remote = 9223372036854775808") + WORKLOAD + KERNEL,
+            "machine.uniform.remote: expected a number of at most 15 digits, got 9223372036854775808",
+        ),
+        (
+            "[machine]\nname = 'm'\nnodes = [{ id = 1024, cpus = 1, memory_mb = 64 }]\ndistance = [[10]]\n"
+            + WORKLOAD
+            + KERNEL,
+            "machine.nodes[0].id: expected a number below 1024, got 1024",
+        ),
+        (
+            MACHINE + WORKLOAD + KERNEL + "switches = { scan_size_mb = 9223372036854775808 }\n",
+            "kernel.switches.scan_size_mb: expected a number of at most 15 digits",
+        ),
     ],
 )
 def test_error_names_file_and_key(text: str, message: str) -> None:
@@ -155,9 +223,32 @@ def test_error_names_file_and_key(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "bom.toml").write_text(RUN + "seconds = 7\n", encoding="utf-8-sig")
+    assert load(tmp_path / "bom.toml").run.seconds == 7
+
+
+def test_values_at_the_bounds_are_taken() -> None:
+    described = loads(RUN + f"seconds = 1000000\nseeds = [{10**15}]\nstep_ms = 1e9\n")
+    assert (described.run.seconds, described.run.seed_list, described.run.step_ms) == (10**6, (10**15,), 1e9)
+    described = loads(MACHINE + CUSTOM.replace("rate_mbps = 10", "rate_mbps = 1e6") + KERNEL)
+    assert described.workload.accesses[0].rate == 256e6
+    described = loads(MACHINE.replace("= 512", "= 512, remote = 255") + WORKLOAD + KERNEL)
+    assert described.machine.distance == ((10, 255), (255, 10))
+
+
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError, match=r"none\.toml: cannot be read: No such file"):
         load(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(DescriptionError, match=r"latin\.toml: expected UTF-8 text, byte 5 is not"):
         load(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize("name", ["preset.toml", "custom.toml"])
+def test_the_examples_run(name: str) -> None:
+    """Both shipped descriptions simulate, late clients included."""
+    with _data.local_path("examples", name) as path:
+        what = load(path)
+    ds = simulate(what.machine, what.workload, what.kernel, seconds=3, seeds=[0], step_us=4000)
+    assert (ds.task_node.values[0, -1] >= 0).all()

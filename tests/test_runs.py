@@ -1,7 +1,9 @@
 """Building, saving, opening, comparing and joining runs."""
 
+import errno
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -265,15 +267,68 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatc
     path = runs.save(small(), tmp_path / "run.nc")
     before = path.read_bytes()
 
-    def broken(self, target, **options):
-        target.write_bytes(b"half")
-        raise OSError("disk full")
+    def broken(*_args):
+        raise OSError(errno.ENOSPC, "No space left on device", "a temporary name")
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", broken)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(OSError, match="No space left") as caught:
         runs.save(small(), path)
+    assert caught.value.filename == str(path)
+    assert caught.value.errno == errno.ENOSPC
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["run.nc"]
+
+
+def test_a_full_disk_is_an_error_not_a_crash(tmp_path):
+    # The limit on the size of a file stands in for the disk; a signal would end the process.
+    code = """if True:
+        import resource, signal, sys
+        from numalab import runs
+        ds = runs.open(sys.argv[1])
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            runs.save(ds, sys.argv[2])
+        except OSError as error:
+            print(error.errno, error.filename)
+    """
+    path = runs.save(small(), tmp_path / "run.nc")
+    assert path.stat().st_size > 4096
+    done = subprocess.run(
+        [sys.executable, "-c", code, path, tmp_path / "new.nc"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{errno.EFBIG} {tmp_path / 'new.nc'}\n", "")
+    assert os.listdir(tmp_path) == ["run.nc"]
+
+
+def test_save_replaces_nothing_but_regular_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe.nc")
+    (tmp_path / "folder.nc").mkdir()
+    (tmp_path / "link.nc").symlink_to("pipe.nc")
+    for name, found in (("pipe.nc", "is a device, a pipe"), ("link.nc", "is a device"), ("folder.nc", "is a folder")):
+        with pytest.raises(OSError, match=rf"{name}: {found}"):
+            runs.save(small(), tmp_path / name)
+    assert (tmp_path / "pipe.nc").is_fifo()
+    assert sorted(os.listdir(tmp_path)) == ["folder.nc", "link.nc", "pipe.nc"]
+
+
+def test_save_follows_links(tmp_path):
+    (tmp_path / "deep").mkdir()
+    target = tmp_path / "deep" / "target.nc"
+    link = tmp_path / "link.nc"
+    link.symlink_to("deep/target.nc")
+    assert runs.save(small(), link) == link  # the target does not exist yet
+    assert link.is_symlink()
+    assert runs.equal(runs.open(target), small())
+    target.write_text("old")
+    runs.save(small(), link)
+    assert link.is_symlink()
+    assert runs.equal(runs.open(target), small())
+    assert os.listdir(tmp_path / "deep") == ["target.nc"]
+    link.unlink()
+    link.symlink_to("link.nc")
+    with pytest.raises(OSError, match="symbolic links"):
+        runs.save(small(), link)
 
 
 def test_save_refuses_what_is_not_a_run(tmp_path):
@@ -291,8 +346,10 @@ def test_open_names_the_file(tmp_path):
         runs.open(text)
     other = tmp_path / "other.nc"
     xr.Dataset({"speed": ("x", [1.0])}).to_netcdf(other, engine="h5netcdf")
-    with pytest.raises(runs.SchemaError, match=r"other\.nc: not a numalab run: speed: not a variable"):
+    with pytest.raises(runs.SchemaError, match=r"other\.nc: not a numalab run: speed: not a variable") as caught:
         runs.open(other)
+    assert "\n" not in str(caught.value)
+    assert re.search(r" \(and \d+ more problems\)$", str(caught.value))
 
 
 def test_the_file_can_be_removed_and_rewritten_after_open(tmp_path):
@@ -372,6 +429,13 @@ def test_concat_keeps_the_provenance_of_each():
     b = a.assign_attrs(numalab_params=json.dumps({"seeds": [9]}))
     assert [p.get("seeds") for p in runs.provenance(runs.concat([a, b]))["concatenated"]] == [[1, 2], [9]]
     assert runs.provenance(runs.concat([a, a])) == runs.provenance(a)
+
+
+def test_concat_titles_name_all():
+    a = small()
+    assert runs.concat([a, a]).title == "a test"
+    b = a.assign_attrs(title="another")
+    assert runs.concat([a, b, a]).title == "a test; another"
 
 
 def test_concat_refuses_what_does_not_fit():

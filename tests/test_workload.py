@@ -369,6 +369,8 @@ def test_later_bindings_hold_and_end() -> None:
         (lambda: Access("r", 1, from_ms=2, until_ms=2), "until_ms: expected more than from_ms = 2, got 2"),
         (lambda: Access("r", 1, write=2), "write: expected a number from 0 to 1, got 2"),
         (lambda: Binding(0, cpus=(1,)), "cpus: expected either nodes or cpus, got both"),
+        (lambda: Binding(), 'nodes: expected nodes or cpus, got neither; "free" allows all CPUs'),
+        (lambda: Binding(until_ms=1e12, nodes=0), "until_ms: expected at most 1,000,000,000, got 1000000000000.0"),
         (lambda: Processes("a", demand=1001), "demand: expected a whole number from 1 to 1000, got 1001"),
         (lambda: Workload("w", (), (Region("r", 1),)), "processes: expected at least one entry, got none"),
         (lambda: Workload("w", (Processes("a"),), ()), "regions: expected at least one entry, got none"),

@@ -1,6 +1,8 @@
 """Reader and writer of `perf bench numa mem`, against real output and the grammar of its source."""
 
 import json
+import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -236,61 +238,272 @@ AGAIN = "\r #    0.0%  [1.5 mins]  2/1   2/1  [ 0/2 ] l:  7-9   (  2) [22.2%] ( 
 def test_staying_leaving_and_converging_again():
     assert [r.line for r in parse(STAY).tests[0].progress] == [1, 2, 2]
     assert parse(STAY).tests[0].converged_s == 60.0
-    left = parse(STAY + LEAVE).tests[0]
+    left = parse(STAY + LEAVE + "\n" + LONG).tests[0]
     assert (left.converged, left.converged_s) == (False, None)
     assert left.progress[-1].flag_s == 78.0
     assert parse(STAY + LEAVE + AGAIN).tests[0].converged_s == 90.0
 
 
 def test_records_without_a_change_are_not_converged():
-    assert parse("\n".join(LINES[:4])).tests[0].converged is False
+    test = parse("\n".join(LINES[:4]) + LONG).tests[0]
+    assert (test.converged, test.conclusion) == (False, "did not converge")
+
+
+CUT = "unknown: the output ends before the result rows"
+SKIPPED = "unknown: 1 progress record was skipped"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(LINES[:4]),
+        "\n".join(LINES).removesuffix(" (  41.8s converged)"),  # just as a whole record looks
+        STAY + LEAVE,  # might have converged again
+        TRACE.split(" ###\n\n")[0],
+    ],
+)
+def test_without_result_rows_no_convergence_is_concluded(text):
+    report = parse(text, "f")
+    (test,) = report.tests
+    assert (test.converged, test.converged_s, test.unknown) == (None, None, CUT)
+    assert report.headers == [(test.last_line, f"convergence of test main: {CUT}")]
+    assert np.isnan(perf_bench.to_dataset(report).perf_converged_s.item())
+
+
+@pytest.mark.parametrize("end", range(1, len(LINES[4])))
+def test_a_file_cut_anywhere_in_its_last_record_is_not_called_converged_or_not(end):
+    (test,) = parse("\n".join([*LINES[:4], LINES[4][:-end]])).tests
+    assert test.converged is None
+    assert test.unknown in (CUT, SKIPPED)
+
+
+def test_a_converged_flag_is_enough():
+    (test,) = parse(TRACE).tests
+    assert (test.converged, test.unknown, test.conclusion) == (True, None, "converged after 41.8 s")
+
+
+# ------------------------------------------------------------- wrapped by a mail client
+
+
+def fold(text, width):
+    """Do as fold -s does: break after a blank."""
+    return "\n".join(
+        part
+        for line in text.split("\n")
+        for part in textwrap.TextWrapper(
+            width, drop_whitespace=False, break_on_hyphens=False, break_long_words=False
+        ).wrap(line)
+        or [""]
+    )
+
+
+def number(text):
+    return "\n".join(f"{n}: {line}" for n, line in enumerate(text.split("\n"), 1))
+
+
+def quote(text):
+    return "\n".join("> " + line for line in text.split("\n"))
+
+
+WRAPPED = {
+    "wrapped": fold,
+    "wrapped, then quoted": lambda text, width: quote(fold(text, width)),
+    "quoted, then wrapped": lambda text, width: fold(quote(text), width),
+    "wrapped, then numbered": lambda text, width: number(fold(text, width)),
+    "numbered, then wrapped": lambda text, width: fold(number(text), width),
+    "wrapped, blanks stripped": lambda text, width: "\n".join(line.strip() for line in fold(text, width).split("\n")),
+    "CR lost, then wrapped": lambda text, width: fold(text.replace("\n #    0.0%", " #    0.0%"), width),
+}
+
+
+@pytest.mark.parametrize("form", WRAPPED)
+def test_wrapped_records_read_alike_at_any_width(form):
+    for width in range(40, 121):
+        report = parse(WRAPPED[form](TRACE, width))
+        assert progress(WRAPPED[form](TRACE, width)) == progress(TRACE), width
+        (test,) = report.tests
+        assert (test.converged_s, report.skipped, test.unknown) == (41.8, [], None), width
+        assert test.setup == parse(TRACE).tests[0].setup, width
+
+
+@pytest.mark.parametrize("case", ["023", "048"])
+def test_wrapped_results_and_options_read_alike(case):
+    def facts(text):
+        return [
+            (t.name, t.options, t.setup, t.startup_s, [(r.name, r.value) for r in t.results], t.converged_s)
+            for t in parse(text).tests
+        ]
+
+    text = (GOLDEN / case / "input.txt").read_text()
+    for width in range(46, 121):
+        assert facts(fold(text, width)) == facts(text), width
+
+
+def test_a_wrapped_record_keeps_the_number_of_its_first_line():
+    assert [record.line for record in parse(fold("\n".join(LINES), 76)).tests[0].progress] == [1, 2, 3, 5, 7]
+
+
+def test_prose_after_a_record_is_not_joined():
+    report = parse("\n".join([*LINES, "1-2", "(1)", "2."]))
+    assert report.tests[0].converged_s == 41.8
+    assert [line for line, _, _ in report.skipped] == [6, 7]
+
+
+@pytest.mark.parametrize(
+    ("lines", "skipped", "reason"),
+    [
+        ([*LINES[:4], LINES[4][:76], "  so far", LINES[4][76:]], [5, 6, 7], "not a whole progress record"),
+        ([*LINES[:4], "[40.0%] (  41.8s converged)"], [4], "not a whole progress record"),
+        (["[40.0%] (  41.8s converged)", *LINES[:4]], [1], "piece of a wrapped progress record"),
+    ],
+)
+def test_pieces_that_cannot_be_joined_are_said_and_conclude_nothing(lines, skipped, reason):
+    report = parse("\n".join([*lines, *LONG.splitlines()]))
+    (test,) = report.tests
+    assert [line for line, _, _ in report.skipped] == skipped
+    assert report.skipped[0][2].startswith(reason)
+    assert test.converged is None
+    assert test.unknown.startswith("unknown: ")
 
 
 # ------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "line", "reason"),
     [
-        ("[ 6/10]", "[ 7/10]", r"mail.txt:11: expected \[6/10\] from the counts per node, got \[7/10\]"),
-        ("43/3 ", "44/3 ", r"mail.txt:11: expected \[7/10\]"),
-        ("[ 4/9 ]", "[ 4/8 ]", r"mail.txt:12: expected \[4/9\]"),
-        ("0-1   (  1)", "0-1   (  2)", "mail.txt:11: expected a difference of 1 loops, got 2"),
-        ("[40.0%]", "[41.0%]", r"mail.txt:14: expected \[40.0%\] from the loops, got \[41.0%\]"),
-        ("# 160 tasks", "# 150 tasks", "mail.txt:11: expected at most 150 threads, got 160"),
-        ("on 4 nodes", "on 2 nodes", "mail.txt:10: expected 2 nodes as before, got 4"),
-        ("(  41.8s", "(  71.8s", "mail.txt:14: expected a time near 0.7 minutes, got 71.8 s"),
-        (
-            "[50.0%] {1-2}\n #    0.0%  [0.7",
-            "[50.0%] {1-\n #    0.0%  [0.7",
-            "mail.txt:13: expected a whole progress record",
-        ),
-        ("-1x  1000MB", "7x  1000MB", "mail.txt:4: expected -1x as in the lines before, got 7x"),
+        ("[ 6/10]", "[ 7/10]", 11, "expected [6/10] from the counts per node, got [7/10]"),
+        ("43/3 ", "44/3 ", 11, "expected [7/10]"),
+        ("[ 4/9 ]", "[ 4/8 ]", 12, "expected [4/9]"),
+        ("0-1   (  1)", "0-1   (  2)", 11, "expected a difference of 1 loops, got 2"),
+        ("[40.0%]", "[41.0%]", 14, "expected [40.0%] from the loops, got [41.0%]"),
+        ("(  41.8s", "(  71.8s", 14, "expected a time near 0.7 minutes, got 71.8 s"),
+        ("[50.0%] {1-2}\n #    0.0%  [0.7", "[50.0%] {1-\n #    0.0%  [0.7", 13, "not a whole progress record"),
     ],
 )
-def test_contradictions_are_refused_with_file_and_line(old, new, message):
+def test_a_contradicting_record_is_skipped_and_convergence_unknown(old, new, line, reason):
     assert old in TRACE
-    with pytest.raises(PerfBenchError, match=message):
-        parse(TRACE.replace(old, new), "mail.txt")
+    report = parse(TRACE.replace(old, new), "mail.txt")
+    (test,) = report.tests
+    assert [record.line for record in test.progress] == [n for n in range(10, 15) if n != line]
+    assert [skip[0] for skip in report.skipped] == [line]
+    assert report.skipped[0][2].startswith(reason)
+    assert (test.converged, test.converged_s, test.unknown) == (None, None, SKIPPED)
+    assert f"line {line} skipped: " in report.summary()
 
 
-def test_converged_with_the_wrong_number_of_processes_is_refused():
-    with pytest.raises(PerfBenchError, match=":15: expected 16 processes on one node each in a converged record"):
-        parse("$ perf bench numa mem -p 16 -t 10 -m\n" + TRACE)
+@pytest.mark.parametrize(
+    ("old", "new", "lines", "reason"),
+    [
+        ("# 160 tasks", "# 150 tasks", [11, 12, 13, 14], "expected at most 150 threads, got 160"),
+        ("on 4 nodes", "on 2 nodes", [10, 11, 12, 13, 14], "expected 2 nodes as before, got 4"),
+    ],
+)
+def test_records_that_contradict_the_setup_are_skipped(old, new, lines, reason):
+    report = parse(TRACE.replace(old, new))
+    assert [skip[0] for skip in report.skipped] == lines
+    assert {skip[2].split(";")[0] for skip in report.skipped} == {reason}
+    assert report.tests[0].unknown == f"unknown: {len(lines)} progress records were skipped"
 
 
-def test_a_node_that_vanishes_is_refused():
+def test_where_every_record_contradicts_the_first_is_the_error():
+    text = "Hello\n" + LINES[1].replace("[ 6/10]", "[ 7/10]") + "\n" + LINES[2].replace("[ 4/9 ]", "[ 5/9 ]")
+    with pytest.raises(PerfBenchError, match=r"^f:2: expected \[6/10\] from the counts per node, got \[7/10\]; was"):
+        parse(text, "f")
+
+
+def test_a_setup_that_contradicts_itself_is_refused():
+    with pytest.raises(PerfBenchError, match=r"mail.txt:4: expected -1x as in the lines before, got 7x"):
+        parse(TRACE.replace("-1x  1000MB", "7x  1000MB"), "mail.txt")
+
+
+def test_converged_with_the_wrong_number_of_processes_is_skipped():
+    report = parse("$ perf bench numa mem -p 16 -t 10 -m\n" + TRACE)
+    assert report.skipped[0][0] == 15
+    assert report.skipped[0][2].startswith("expected 16 processes on one node each in a converged record")
+    assert report.tests[0].converged is None
+
+
+def test_a_node_that_vanishes_is_skipped():
     fewer = LINES[1].replace(" 41/3 ", " ").replace("[ 6/10]", "[ 6/7 ]")
-    with pytest.raises(PerfBenchError, match=":2: expected 4 nodes as before, got 3"):
-        parse(LINES[0] + "\n" + fewer)
+    report = parse(LINES[0] + "\n" + fewer)
+    assert report.skipped[0][0] == 2
+    assert report.skipped[0][2].startswith("expected 4 nodes as before, got 3")
 
 
-def test_result_rows_are_checked():
-    row = " main,   6.801, secs,  runtime-max/thread\n"
-    with pytest.raises(PerfBenchError, match=r"f:1: runtime-max/thread: expected a number, got 'x.801'"):
-        parse(row.replace("6.801", "x.801"), "f")
+@pytest.mark.parametrize("value", ["x.801", "inf", "nan", "-nan", "-6.801", "1e3", "1_0", "6.80.1"])
+@pytest.mark.parametrize(
+    "row",
+    [" main,   {}, secs,  runtime-max/thread\n", "   {} secs slowest (max) thread-runtime\n"],
+    ids=["short", "long"],
+)
+def test_values_of_result_rows_are_checked(row, value):
+    message = f"^f:2: runtime-max/thread: expected a number from 0 up, got {value!r}$"
+    with pytest.raises(PerfBenchError, match=message):
+        parse("\n" + row.format(value), "f")
+
+
+def test_rows_of_threads_are_checked():
+    text = " main, 5.000, secs, runtime-max/thread\n process0:thread0  nan, GB/sec  thread-speed\n"
+    with pytest.raises(PerfBenchError, match=r"^f:2: thread-speed: expected a number from 0 up, got 'nan'$"):
+        parse(text, "f")
+
+
+def test_units_of_result_rows_are_checked():
     with pytest.raises(PerfBenchError, match="f:1: runtime-max/thread: expected the unit secs, got GB"):
-        parse(row.replace("secs", "GB"), "f")
+        parse(" main,   6.801, GB,  runtime-max/thread\n", "f")
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize("digits", [10, 20, 5000])
+@pytest.mark.parametrize(
+    ("old", "line"),
+    [
+        ("160 tasks", 2),
+        ("on 4 nodes", 2),
+        ("1000MB", 4),
+        ("-1x  1000MB", 4),
+        ("[0.2 mins]", 10),
+        (" 36/2 ", 10),
+        ("l:  0-1 ", 11),
+        ("{1-2}", 11),
+        ("41.8s", 14),
+    ],
+)
+def test_absurdly_long_numbers_are_refused_with_file_and_line(old, line, digits):
+    absurd = re.sub(r"\d+", NINES[:digits], old, count=1)
+    message = f"^f:{line}: expected numbers of at most 9 digits, got one of {digits} digits$"
+    with pytest.raises(PerfBenchError, match=message):
+        parse(TRACE.replace(old, absurd, 1), "f")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f" main, {NINES}.000, secs, runtime-max/thread",
+        f" {NINES} secs average thread-runtime",
+        f" # Startup synchronization: ... threads initialized in {NINES} seconds.",
+    ],
+)
+def test_absurdly_long_results_are_refused(text):
+    with pytest.raises(PerfBenchError, match=r"^f:1: expected numbers of at most 9 digits, got one of 5000 digits$"):
+        parse(text, "f")
+
+
+def test_absurdly_long_options_are_skipped_and_said():
+    report = parse(f"$ perf bench numa mem -p {NINES} -m\n" + TRACE)
+    assert report.tests[0].options is None
+    assert report.skipped[0][0] == 1
+    assert report.skipped[0][2] == "options not understood: -p: expected a number of at most 9 digits"
+
+
+def test_a_startup_time_that_is_no_number_is_refused():
+    with pytest.raises(
+        PerfBenchError, match=r"^f:1: startup synchronization: expected a number from 0 up, got '1.2.3'$"
+    ):
+        parse("# Startup synchronization: ... threads initialized in 1.2.3 seconds.", "f")
 
 
 def test_a_record_cut_off_at_the_end_is_skipped_and_said():

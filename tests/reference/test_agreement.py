@@ -51,7 +51,8 @@ def check_invariants(model: Engine) -> None:
     state, one = model.state, model.state.layout
     pages = one.region_block_pages[state.fix.block_region]
     for run in range(state.runs):
-        on_node = np.bincount(state.node[run], weights=pages, minlength=one.nodes)
+        there = state.node[run] >= 0  # memory of tasks that have not started is nowhere
+        on_node = np.bincount(state.node[run][there], weights=pages[there], minlength=one.nodes)
         np.testing.assert_array_equal(state.free[run], one.node_pages - one.node_reserved - on_node)
         assert (state.free[run] >= 0).all()
         np.testing.assert_array_equal(
