@@ -8,13 +8,15 @@ module is imported when it is called.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from numalab import __version__
-from numalab.commands import BAD_INPUT, CLOSED_PIPE, INTERNAL, INTERRUPTED, fail
+from numalab.commands import BAD_INPUT, CLOSED_PIPE, INTERNAL, INTERRUPTED, discard, fail
 
 EXIT_CODES = """\
 exit codes:
@@ -22,7 +24,11 @@ exit codes:
   1    compared, and not equal (rerun)
   2    bad input: arguments, a file, a name; one line on stderr says what to do
   3    an error in numalab itself, with a traceback to report
-  130  interrupted with Ctrl-C"""
+  130  interrupted with Ctrl-C
+  141  nobody read the output to its end, as with `| head`"""
+
+#: Errors of writing a file that mean: choose another place.
+_NO_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,6 +44,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code, as ``numalab --help`` lists them.
     """
+    _open_closed_streams()
+    try:
+        return _ending(argv)
+    finally:
+        try:
+            sys.stderr.flush()
+        except OSError:
+            discard(sys.stderr)
+
+
+def _open_closed_streams() -> None:
+    """Connect standard streams that were closed (as with ``>&-``) to nowhere; Python has None for them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  for the rest of the process
+
+
+def _ending(argv: Sequence[str] | None) -> int:
     try:
         try:
             return _dispatch(argv)
@@ -46,11 +70,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # Nobody reads on, as with `| head`. Python flushes once more at exit: let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Nobody reads on, as with `| head`.
+        discard(sys.stdout)
         return CLOSED_PIPE
     except OSError as error:
-        return fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+        return fail(_os_error(error))
+    except MemoryError:
+        return fail("not enough memory; make the machine, the workload or the number of seeds smaller")
     except Exception as error:
         # numalab's own errors say what is wrong with the input; any other is a mistake in numalab.
         if isinstance(error, ValueError) and type(error).__module__.partition(".")[0] == "numalab":
@@ -59,12 +85,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail("this is an error in numalab; please report it with the lines above", INTERNAL)
 
 
+def _os_error(error: OSError) -> str:
+    if error.filename and error.strerror:
+        if error.errno in _NO_PLACE:
+            return f"{error.filename}: {error.strerror.lower()}; give another -o"
+        return f"{error.filename}: {error.strerror}"
+    if error.errno in (*_NO_PLACE, errno.EBADF, errno.EIO) and error.strerror:
+        # Files are named in their errors; only the standard streams have no name.
+        discard(sys.stdout)
+        return f"standard output: {error.strerror.lower()}"
+    return str(error)
+
+
 def _dispatch(argv: Sequence[str] | None) -> int:
     parser = make_parser()
     args = parser.parse_args(argv)
     if "call" not in args:
         parser.print_help(sys.stderr)
         return BAD_INPUT
+    if getattr(args, "out", None) and hasattr(args, "file"):
+        from numalab.commands.output import check_not_input
+
+        check_not_input(Path(args.out), args.file)
     module, _, function = args.call.partition(":")
     return int(getattr(import_module(f"numalab.commands.{module}"), function)(args))
 

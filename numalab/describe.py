@@ -27,27 +27,35 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from numalab import workloads
 from numalab.compile import compile_layout
 from numalab.kernel import Kernel, KernelError, Value, table
 from numalab.machine import PRESETS, Machine, machine
 from numalab.records import (
-    Count,
     DescriptionError,
     Index,
     Positive,
+    Rule,
     check,
     nearest,
     read_arguments,
     read_field,
     read_record,
     show,
+    too_large,
 )
 from numalab.workload import Workload
 
 Result = TypeVar("Result")
+#: Tasks times CPUs, times the moments when bindings change: one byte each.
+MOST_PAIRS = 10**9
+#: Numeric switches are in ms, MB and the like, and computed with in ns and pages.
+MOST_OF_SWITCH = 10**9
+#: Simulated time: at most a good week.
+Seconds = Annotated[float, Rule("a number > 0", lambda v: v > 0, 10**6)]
+Seeds = Annotated[int, Rule("a whole number >= 1", lambda v: v >= 1, 10**6)]
 
 
 @dataclass(frozen=True)
@@ -64,14 +72,17 @@ class Run:
         Time step of the model; None = its own default. Steps above 4 ms are known to distort.
     """
 
-    seconds: Positive = 60.0
-    seeds: Count | tuple[Index, ...] = 1
+    seconds: Seconds = 60.0
+    seeds: Seeds | tuple[Index, ...] = 1
     step_ms: Positive | None = None
 
     def __post_init__(self) -> None:
         check(self)
         if self.seeds == ():
             raise DescriptionError("seeds", "expected at least one seed, got []")
+        if self.step_ms is not None and self.step_ms > self.seconds * 1000:
+            problem = f"expected at most the {self.seconds * 1000:g} ms that the run lasts, got {self.step_ms:g}"
+            raise DescriptionError("step_ms", problem)
 
     @property
     def seed_list(self) -> tuple[int, ...]:
@@ -116,7 +127,8 @@ def load(path: str | os.PathLike[str]) -> Description:
         The file cannot be read, is no TOML, or has an unknown, missing or wrong key.
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        # Some editors begin UTF-8 with a byte order mark.
+        text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise DescriptionError("", f"cannot be read: {error.strerror}", os.fspath(path)) from None
     except UnicodeDecodeError as error:
@@ -136,6 +148,13 @@ def loads(text: str, file: str = "description") -> Description:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DescriptionError("", f"expected TOML: {error}", file) from None
+    except RecursionError:
+        raise DescriptionError("", "expected TOML: brackets are nested too deep", file) from None
+    except ValueError:
+        # Python refuses to read a number of thousands of digits.
+        raise DescriptionError(
+            "", "expected TOML: a number or date in it cannot be read; is it too long?", file
+        ) from None
     try:
         return _description(data)
     except DescriptionError as error:
@@ -157,8 +176,25 @@ def _description(data: Mapping[str, Any]) -> Description:
     kernel = _within("kernel", lambda: _kernel(data["kernel"]))
     run = _within("run", lambda: read_record(Run, data.get("run", {})))
     # Nodes that the machine lacks, memory that does not fit: found here, not when the run starts.
-    _within("workload", lambda: compile_layout(built, load_on))
+    _within("workload", lambda: _check_bindable(built, load_on))
+    try:
+        _within("workload", lambda: compile_layout(built, load_on))
+    except MemoryError:
+        problem = (
+            "expected what fits into the memory of this computer; take fewer tasks, or less memory in larger blocks"
+        )
+        raise DescriptionError("workload", problem) from None
     return Description(built, load_on, kernel, run)
+
+
+def _check_bindable(on: Machine, load_on: Workload) -> None:
+    # Which CPUs a task may use is an array of all tasks by all CPUs, anew whenever a binding begins or ends.
+    tasks = sum(group.count * group.threads for group in load_on.processes)
+    times = len({time for binding in load_on.bindings for time in (binding.from_ms, binding.until_ms)} | {0.0})
+    if tasks * on.cpus * times > MOST_PAIRS:
+        problem = f"expected at most {MOST_PAIRS // on.cpus // times:,} tasks on {on.cpus:,} CPUs"
+        changes = f" with {len(load_on.bindings):,} bindings" if load_on.bindings else ""
+        raise DescriptionError("processes", f"{problem}{changes}, got {tasks:,}")
 
 
 def _within(prefix: str, build: Callable[[], Result]) -> Result:
@@ -228,7 +264,12 @@ def _switch(key: str, value: object) -> Value:
     switches = table().switches
     if key not in switches:
         raise DescriptionError(f"switches.{key}", f"unknown key{nearest(key, switches)}")
+    if too_large(value):
+        raise DescriptionError(f"switches.{key}", f"expected a number of at most 15 digits, got {show(value)}")
     try:
-        return switches[key].parse(value)
+        parsed = switches[key].parse(value)
     except KernelError as error:
         raise DescriptionError(f"switches.{key}", str(error)) from None
+    if too_large(parsed, MOST_OF_SWITCH):
+        raise DescriptionError(f"switches.{key}", f"expected at most {MOST_OF_SWITCH:,}, got {show(parsed)}")
+    return parsed

@@ -11,9 +11,9 @@ from numalab.records import (
     Count,
     DescriptionError,
     Index,
+    Megabytes,
     Name,
-    NotNegative,
-    Positive,
+    SizeMb,
     check,
     nearest,
     read_record,
@@ -24,6 +24,9 @@ from numalab.records import (
 PAGES_PER_MB = 256
 #: SLIT distance of a node to itself.
 LOCAL_DISTANCE = 10
+#: Linux has at most 1024 nodes (MAX_NUMNODES), and a SLIT distance is one byte.
+MOST_NODES, MOST_DISTANCE = 1024, 255
+MOST_CPUS = 100_000
 #: Bounds of min_free_kbytes as the kernel computes it; the upper one is 262144 since 5.9.
 MIN_FREE_KB = (128, 65536)
 #: The gamess machine of the policy_lock thread: its mail only says "3k+ cores"; that thread needs no more.
@@ -52,12 +55,14 @@ class Node:
 
     id: Index
     cpus: Index
-    memory_mb: NotNegative
+    memory_mb: Megabytes
     llcs: Count = 1
-    reserved_mb: NotNegative = 0.0
+    reserved_mb: Megabytes = 0.0
 
     def __post_init__(self) -> None:
         check(self)
+        if self.llcs > MOST_CPUS:
+            raise DescriptionError("llcs", f"expected at most {MOST_CPUS:,}, got {self.llcs:,}")
         if self.reserved_mb > self.memory_mb:
             problem = f"expected at most memory_mb = {self.memory_mb:g}, got {self.reserved_mb:g}"
             raise DescriptionError("reserved_mb", problem)
@@ -95,7 +100,7 @@ class Machine:
     nodes: tuple[Node, ...]
     distance: tuple[tuple[int, ...], ...]
     smt: Count = 1
-    watermark_mb: NotNegative | None = None
+    watermark_mb: Megabytes | None = None
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -107,6 +112,12 @@ class Machine:
         ids = [node.id for node in self.nodes]
         if ids != sorted(set(ids)):
             raise DescriptionError("nodes", f"expected node ids in ascending order, each once, got {ids}")
+        _check_most_nodes(len(ids))
+        for i, node_id in enumerate(ids):
+            if node_id >= MOST_NODES:
+                raise DescriptionError(f"nodes[{i}].id", f"expected a number below {MOST_NODES}, got {node_id}")
+        if self.cpus > MOST_CPUS:
+            raise DescriptionError("nodes", f"expected at most {MOST_CPUS:,} CPUs in all, got {self.cpus:,}")
         if not any(node.cpus for node in self.nodes):
             raise DescriptionError("nodes", "expected at least one node with CPUs, got none")
         if not any(node.memory_mb for node in self.nodes):
@@ -132,19 +143,22 @@ class Machine:
                     raise DescriptionError(f"distance[{i}][{j}]", problem)
                 if value < LOCAL_DISTANCE:
                     raise DescriptionError(f"distance[{i}][{j}]", f"expected at least 10, got {value}")
+                if value > MOST_DISTANCE:
+                    problem = f"expected at most {MOST_DISTANCE}, a distance is one byte; got {value}"
+                    raise DescriptionError(f"distance[{i}][{j}]", problem)
 
     @classmethod
     def uniform(
         cls,
         nodes: Count,
         cpus_per_node: Count,
-        memory_mb: Positive,
+        memory_mb: SizeMb,
         remote: Index = 20,
         *,
         smt: Count = 1,
         llcs: Count = 1,
-        reserved_mb: NotNegative = 0.0,
-        watermark_mb: NotNegative | None = None,
+        reserved_mb: Megabytes = 0.0,
+        watermark_mb: Megabytes | None = None,
         name: str = "",
         source: str = "",
     ) -> Machine:
@@ -165,6 +179,7 @@ class Machine:
         ------
         DescriptionError
         """
+        _check_most_nodes(nodes)
         node_list = tuple(Node(i, cpus_per_node, memory_mb, llcs, reserved_mb) for i in range(nodes))
         distance = tuple(tuple(LOCAL_DISTANCE if i == j else remote for j in range(nodes)) for i in range(nodes))
         return cls(name or f"{nodes}x{cpus_per_node}", node_list, distance, smt, watermark_mb, source)
@@ -262,6 +277,11 @@ class Machine:
             Unknown, missing or wrong key, by its path.
         """
         return read_record(cls, data)
+
+
+def _check_most_nodes(count: int) -> None:
+    if count > MOST_NODES:
+        raise DescriptionError("nodes", f"expected at most {MOST_NODES} nodes, got {count:,}")
 
 
 # ------------------------------------------------------------------ presets

@@ -44,12 +44,24 @@ class DescriptionError(ValueError):
         return DescriptionError(f"{prefix}{dot}{self.key}", self.problem)
 
 
+class _TooLargeError(DescriptionError):
+    """A number that is of the right kind, but beyond all reason."""
+
+
+#: No number may be larger (or smaller than its negative): what is computed with them must fit into 64 bits.
+LARGEST = 10**15
+
+
 @dataclass(frozen=True)
 class Rule:
-    """What a value must be (``what`` ends a sentence beginning with "expected") and the test for it."""
+    """What a value must be (``what`` ends a sentence beginning with "expected") and the test for it.
+
+    Numbers beyond ``most`` are refused with a message of their own.
+    """
 
     what: str
     test: Callable[[Any], bool]
+    most: int = LARGEST
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -60,8 +72,32 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def show(value: object) -> str:
-    """Return a value as a description file writes it."""
-    return json.dumps(value, default=str, ensure_ascii=False)
+    """Return a value as a description file writes it, shortened if it is very long."""
+    try:
+        text = json.dumps(value, default=str, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        # Python refuses to write out a number of thousands of digits.
+        return (
+            "a number of thousands of digits"
+            if isinstance(value, int)
+            else f"a {type(value).__name__} too long to show"
+        )
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+_LONGEST = 300
+
+
+def too_large(value: object, most: int = LARGEST) -> bool:
+    """Tell whether a value is a number beyond a bound, in either direction; infinity is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return False
+    return abs(value) > most and abs(value) != math.inf
+
+
+def _bound(value: object, most: int) -> _TooLargeError:
+    bound = f"at most {most:,}" if most < LARGEST else "a number of at most 15 digits"
+    return _TooLargeError("", f"expected {bound}, got {show(value)}")
 
 
 @cache
@@ -173,9 +209,11 @@ def _read_ruled(base: Any, rule: Rule, value: object) -> Any:
     try:
         read = _read(base, value)
     except DescriptionError as error:
-        raise error if error.key else wrong from None
+        raise error if error.key or isinstance(error, _TooLargeError) else wrong from None
     if not rule.test(read):
         raise wrong
+    if too_large(read, rule.most):
+        raise _bound(read, rule.most)
     return read
 
 
@@ -190,6 +228,8 @@ def _read_union(arms: tuple[Any, ...], value: object) -> Any:
     for arm in arms:
         try:
             return _read(arm, value)
+        except _TooLargeError:
+            raise
         except DescriptionError as error:
             # An element of a list, or a key of a table, is at fault: the list itself was what is meant.
             if error.key and isinstance(value, list | tuple | Mapping):
@@ -210,6 +250,8 @@ def _read_plain(hint: Any, value: object) -> Any:
         near = nearest(value, words) if isinstance(value, str) else ""
         near = near if "did you mean" in near else ""
         raise DescriptionError("", f"expected one of {', '.join(words)}, got {show(value)}{near}")
+    if hint in (int, float) and too_large(value) and (hint is float or isinstance(value, int)):
+        raise _bound(value, LARGEST)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint is float and number and math.isfinite(value):  # type: ignore[arg-type]
         return float(value)  # type: ignore[arg-type]
@@ -232,4 +274,9 @@ NotNegative = Annotated[float, Rule("a number >= 0", lambda v: v >= 0)]
 Share = Annotated[float, Rule("a number from 0 to 1", lambda v: 0 <= v <= 1)]
 Count = Annotated[int, Rule("a whole number >= 1", lambda v: v >= 1)]
 Index = Annotated[int, Rule("a whole number >= 0", lambda v: v >= 0)]
+#: Times in ms and sizes in MB: what they come to in ns and pages must fit into 64 bits, and in a dataset.
+Milliseconds = Annotated[float, Rule("a number >= 0", lambda v: v >= 0, 10**9)]
+LaterMs = Annotated[float, Rule("a number > 0", lambda v: v > 0, 10**9)]
+Megabytes = Annotated[float, Rule("a number >= 0", lambda v: v >= 0, 10**9)]
+SizeMb = Annotated[float, Rule("a number > 0", lambda v: v > 0, 10**9)]
 Name = Annotated[str, Rule("a name that is not empty", lambda v: v != "")]

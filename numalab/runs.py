@@ -9,7 +9,9 @@ import gzip
 import io
 import json
 import os
+import stat
 import subprocess
+import threading
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,9 +19,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from xarray.backends import H5NetCDFStore
 
 import numalab
 from numalab import derived as _derived  # noqa: F401  registers ds.numa
@@ -44,6 +48,7 @@ __all__ = [
     "at_times",
     "build",
     "concat",
+    "destination",
     "differences",
     "equal",
     "extend",
@@ -246,6 +251,25 @@ def revision() -> str | None:
 # ---------------------------------------------------------------- files
 
 
+def destination(path: str | os.PathLike[str]) -> Path:
+    """Follow symbolic links to the file that a save replaces or makes.
+
+    Raises
+    ------
+    OSError
+        When something other than a regular file is there: replacing a device, a pipe or a folder would destroy it.
+    """
+    target = Path(path)
+    try:
+        mode = target.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return Path(os.path.realpath(target))
+    if not stat.S_ISREG(mode):
+        found = "is a folder" if stat.S_ISDIR(mode) else "is a device, a pipe or a socket, not a regular file"
+        raise OSError(f"{target}: {found}; give -o a file name")
+    return Path(os.path.realpath(target))
+
+
 def save(ds: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     """Write a run as netCDF-4; the file appears whole or not at all.
 
@@ -254,33 +278,57 @@ def save(ds: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     ds : xarray.Dataset
         Checked with `validate` first.
     path : path-like
-        Missing folders are made. A name ending in .gz gives a gzipped file: small runs
-        are mostly netCDF's own headers, which shrink to a fifth.
+        Missing folders are made, symbolic links followed. A name ending in .gz gives a gzipped
+        file: small runs are mostly netCDF's own headers, which shrink to a fifth.
 
     Returns
     -------
     pathlib.Path
+        The path as given.
+
+    Raises
+    ------
+    OSError
+        When the path is no place for a file, or it cannot be written; what was there before stays.
     """
     validate(ds)
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f".{target.name}.{os.getpid()}.numalab-tmp"
+    final = destination(target)
+    content = _packed(ds)
+    if target.suffix == ".gz":
+        # no name and no time inside, so that equal runs give equal files
+        content = gzip.compress(content, 9, mtime=0)
+    temporary = final.parent / f".{final.name[:40]}.{os.getpid()}.{threading.get_ident()}.numalab-tmp"
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+            os.replace(temporary, final)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+    except OSError as error:
+        # Named after what was asked for, not after the temporary file.
+        raise type(error)(error.errno, error.strerror or str(error), os.fspath(target)) from error
+    return target
+
+
+def _packed(ds: xr.Dataset) -> bytes:
+    """Return a run as the content of a netCDF-4 file.
+
+    Made in memory: the HDF5 library does not survive a disk that fills up while it writes.
+    """
     encoding: dict[str, dict[str, Any]] = {}
     for name, array in ds.variables.items():
         # Without this a fill value may be chosen for us, and integers come back as floats.
         encoding[str(name)] = {"_FillValue": np.nan if array.dtype.kind == "f" else None}
         if array.dtype.kind in "biuf" and array.size > 1000:
             encoding[str(name)] |= {"zlib": True, "complevel": 4, "shuffle": True}
-    try:
-        ds.drop_encoding().to_netcdf(temporary, engine="h5netcdf", format="NETCDF4", encoding=encoding)
-        if target.suffix == ".gz":
-            # no name and no time inside, so that equal runs give equal files
-            temporary.write_bytes(gzip.compress(temporary.read_bytes(), 9, mtime=0))
-        os.replace(temporary, target)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-    return target
+    memory = io.BytesIO()
+    with h5netcdf.File(memory, "w") as file:
+        ds.compute().drop_encoding().dump_to_store(H5NetCDFStore(file, mode="w"), encoding=encoding)
+    return memory.getvalue()
 
 
 def open(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -319,7 +367,10 @@ def open(path: str | os.PathLike[str]) -> xr.Dataset:
     try:
         validate(ds)
     except SchemaError as error:
-        raise SchemaError(f"{target}: {error}") from error
+        # A foreign file has a problem in every variable; the first one says enough.
+        first, *others = str(error).split("\n  ")
+        more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""
+        raise SchemaError(f"{target}: {first}{more}") from error
     return ds
 
 
@@ -437,6 +488,7 @@ def concat(datasets: Sequence[xr.Dataset]) -> xr.Dataset:
         join="override",
         combine_attrs="override",
     )
+    joined.attrs["title"] = "; ".join(dict.fromkeys(ds.attrs["title"] for ds in datasets))
     if len({ds.attrs["numalab_params"] for ds in datasets}) > 1:
         joined.attrs["numalab_params"] = _to_json({"concatenated": [provenance(ds) for ds in datasets]})
     validate(joined)

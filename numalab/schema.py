@@ -197,7 +197,7 @@ VARIABLES: dict[str, Variable] = {
     "perf_flag": _record("int32", "1", "change of state reported", ("none", "converged", "de_converged")),
     "perf_flag_s": _record("float64", "s", "time printed with the change of state (NaN: no change)"),
     # set-up and results of perf bench numa mem
-    "perf_converged_s": _per_run("float64", "s", "convergence time as perf reports it (NaN: not converged)"),
+    "perf_converged_s": _per_run("float64", "s", "convergence time as perf reports it (NaN: not, or unknown)"),
     "perf_tasks": _per_run("int32", "1", "threads of the test (-1: not stated)"),
     "perf_nodes": _per_run("int32", "1", "nodes of the machine (-1: not stated)"),
     "perf_cpus": _per_run("int32", "1", "CPUs of the machine (-1: not stated)"),

@@ -15,11 +15,13 @@ from numalab.records import (
     Count,
     DescriptionError,
     Index,
+    LaterMs,
+    Megabytes,
+    Milliseconds,
     Name,
-    NotNegative,
-    Positive,
     Rule,
     Share,
+    SizeMb,
     check,
     nearest,
     read_record,
@@ -30,8 +32,13 @@ from numalab.records import (
 Kind = Literal["private", "forked", "data", "shmem", "file", "file-shared"]
 #: Kinds whose pages are copied on write.
 COW_KINDS = ("forked", "data")
+#: Bounds of a workload beyond which arrays do not fit into the memory of any computer that runs this.
+MOST_TASKS, MOST_BLOCKS = 10**6, 10**8
 
 Demand = Annotated[int, Rule("a whole number from 1 to 1000", lambda v: 1 <= v <= 1000)]
+#: No memory is faster than a million MB/s.
+Rate = Annotated[float, Rule("a number > 0", lambda v: v > 0, 10**6)]
+PageRate = Annotated[float, Rule("a number > 0", lambda v: v > 0, 10**6 * PAGES_PER_MB)]
 Block = Annotated[int, Rule("a power of two from 4 to 2048 (kB)", lambda v: v in {2**i for i in range(2, 12)})]
 
 
@@ -43,7 +50,8 @@ def _is_first_touch(value: Any) -> bool:
 
 def _is_where(value: Any) -> bool:
     if isinstance(value, str):
-        return value in ("free", "process", "thread", "spread", "mirror")
+        # Empty: not given.
+        return value in ("", "free", "process", "thread", "spread", "mirror")
     return value != () and all(node >= 0 for node in (value if isinstance(value, tuple) else (value,)))
 
 
@@ -81,8 +89,8 @@ class Processes:
     count: Count = 1
     threads: Count = 1
     demand: Demand = 1000
-    start_ms: NotNegative = 0.0
-    stagger_ms: NotNegative = 0.0
+    start_ms: Milliseconds = 0.0
+    stagger_ms: Milliseconds = 0.0
     single_node: bool = False
 
     def __post_init__(self) -> None:
@@ -138,7 +146,7 @@ class Region:
     """
 
     name: Name
-    size_mb: Positive
+    size_mb: SizeMb
     processes: tuple[str, ...] = ()
     scope: Literal["process", "thread", "all"] = "process"
     kind: Kind = "private"
@@ -209,16 +217,16 @@ class Access:
     """
 
     region: Name
-    rate_mbps: Positive | None = None
-    pages_per_s: Positive | None = None
+    rate_mbps: Rate | None = None
+    pages_per_s: PageRate | None = None
     processes: tuple[str, ...] = ()
     threads: tuple[Index, ...] = ()
     reach: Literal["own", "all"] = "own"
     order: Literal["random", "sequential"] = "random"
     start: Share | Literal["spread"] = 0.0
     write: Share = 0.0
-    from_ms: NotNegative = 0.0
-    until_ms: Positive | None = None
+    from_ms: Milliseconds = 0.0
+    until_ms: LaterMs | None = None
 
     def __post_init__(self) -> None:
         """Check the fields and that they go together."""
@@ -246,7 +254,7 @@ class Binding:
         node j modulo n), ``"spread"`` (thread j of t on node j * n // t), ``"mirror"`` (the same, last
         thread first).
     cpus : tuple of int
-        CPU numbers, instead of nodes.
+        CPU numbers, instead of nodes. One of the two must be given.
     processes : tuple of str
         Names of the :class:`Processes`; empty = all.
     threads : tuple of int
@@ -255,16 +263,20 @@ class Binding:
         When it holds; until None = to the end.
     """
 
-    nodes: Where = "free"
+    nodes: Where = ""
     cpus: tuple[Index, ...] = ()
     processes: tuple[str, ...] = ()
     threads: tuple[Index, ...] = ()
-    from_ms: NotNegative = 0.0
-    until_ms: Positive | None = None
+    from_ms: Milliseconds = 0.0
+    until_ms: LaterMs | None = None
 
     def __post_init__(self) -> None:
         """Check the fields and that they go together."""
         check(self)
+        if not self.nodes and self.nodes != 0:
+            if not self.cpus:
+                raise DescriptionError("nodes", 'expected nodes or cpus, got neither; "free" allows all CPUs')
+            object.__setattr__(self, "nodes", "free")
         if self.cpus and self.nodes != "free":
             raise DescriptionError("cpus", "expected either nodes or cpus, got both")
         _check_span(self.from_ms, self.until_ms)
@@ -299,7 +311,7 @@ class Workload:
     regions: tuple[Region, ...]
     accesses: tuple[Access, ...] = ()
     bindings: tuple[Binding, ...] = ()
-    free_mb: NotNegative | None = None
+    free_mb: Megabytes | None = None
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -309,6 +321,7 @@ class Workload:
             raise DescriptionError("processes", "expected at least one entry, got none")
         if not self.regions:
             raise DescriptionError("regions", "expected at least one entry, got none")
+        self._check_size()
         for key in ("processes", "regions"):
             names = [entry.name for entry in getattr(self, key)]
             for i, name in enumerate(names):
@@ -319,6 +332,29 @@ class Workload:
                 self._check_processes(entry, f"{key}[{i}]")
         for i, access in enumerate(self.accesses):
             self._check_access(access, f"accesses[{i}]")
+
+    def _check_size(self) -> None:
+        tasks = sum(group.count * group.threads for group in self.processes)
+        if tasks > MOST_TASKS:
+            problem = f"expected at most {MOST_TASKS:,} tasks in all, got {tasks:,} (count × threads)"
+            raise DescriptionError("processes", problem)
+        for i, group in enumerate(self.processes):
+            last = group.start_ms + (group.count - 1) * group.stagger_ms
+            if last > 10**9:
+                problem = f"expected the last process to start within {10**9:,} ms, got {last:g}"
+                raise DescriptionError(f"processes[{i}].stagger_ms", problem)
+        blocks = 0.0
+        for region in self.regions:
+            users = [group for group in self.processes if not region.processes or group.name in region.processes]
+            instances = {
+                "process": sum(group.count for group in users),
+                "thread": sum(group.count * group.threads for group in users),
+                "all": 1,
+            }
+            blocks += instances[region.scope] * region.size_mb * PAGES_PER_MB / region.block_pages
+        if blocks > MOST_BLOCKS:
+            problem = f"expected at most {MOST_BLOCKS:,} blocks of pages in all, got {blocks:.3g}"
+            raise DescriptionError("regions", f"{problem}; take less memory or larger blocks (block_kb)")
 
     def _check_processes(self, entry: Region | Access | Binding, key: str) -> None:
         known = {group.name: group for group in self.processes}

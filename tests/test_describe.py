@@ -196,6 +196,12 @@ def test_patches_and_switches() -> None:
             "machine.uniform.nodes: expected at most 100,000 CPUs in all, got 200,000,000",
         ),
         (
+            MACHINE.replace("cpus_per_node = 2", "cpus_per_node = 50000")
+            + CUSTOM.replace("threads = 2", "threads = 100000")
+            + KERNEL,
+            "workload.processes: expected at most 10,000 tasks on 100,000 CPUs, got 100,000",
+        ),
+        (
             MACHINE.replace("= 512", "= 512, remote = 300") + WORKLOAD + KERNEL,
             "machine.uniform.distance[0][1]: expected at most 255, a distance is one byte; got 300",
         ),
@@ -212,6 +218,10 @@ def test_patches_and_switches() -> None:
         (
             MACHINE + WORKLOAD + KERNEL + "switches = { scan_size_mb = 9223372036854775808 }\n",
             "kernel.switches.scan_size_mb: expected a number of at most 15 digits",
+        ),
+        (
+            MACHINE + WORKLOAD + KERNEL + 'switches = { scan_size_mb = "9223372036854775808" }\n',
+            "kernel.switches.scan_size_mb: expected at most 1,000,000,000, got 9223372036854775808",
         ),
     ],
 )

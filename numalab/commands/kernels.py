@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -129,10 +131,25 @@ def _one(name: str, as_json: bool) -> None:
     else:
         everything = [*names(), *known.patches, *known.switches]
         if name not in everything:
+            if re.fullmatch(r"\d+\.\d+(\.\d+)*", name):
+                raise KernelError(f"no release {name!r}; {_neighbours(name, known.releases)}")
             close = nearest(name, everything)
             hint = close if "did you mean" in close else f"; known kernels: {', '.join(names())}"
             raise KernelError(f"no kernel, patch or switch {name!r}{hint}")
         _kernel(name, as_json)
+
+
+def _neighbours(name: str, releases: Sequence[str]) -> str:
+    """Say between which known releases another one lies: nobody mistypes 6.6 for 6.5."""
+    below = [release for release in releases if _version(release) < _version(name)]
+    above = [release for release in releases if _version(release) > _version(name)]
+    if below and above:
+        return f"its neighbours are {below[-1]} and {above[0]}"
+    return f"the {'newest is ' + below[-1] if below else 'oldest is ' + above[0]}"
+
+
+def _version(release: str) -> tuple[int, ...]:
+    return tuple(int(part[:9]) for part in release.split("."))
 
 
 def _kernel(name: str, as_json: bool) -> None:

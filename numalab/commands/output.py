@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from numalab.commands import CommandError
+from numalab.commands import CommandError, note
 
-
-def note(message: str) -> None:
-    """Print one line on stderr, where it does not disturb JSON."""
-    print(message, file=sys.stderr)
+__all__ = [
+    "check_free",
+    "check_not_input",
+    "columns",
+    "note",
+    "number",
+    "plural",
+    "print_json",
+    "to_json",
+    "width",
+    "word",
+    "wrap",
+]
 
 
 def to_json(value: Any) -> str:
@@ -90,13 +98,34 @@ def check_free(path: Path, force: bool) -> None:
     ------
     CommandError
         The file exists and may not be overwritten, or its folder cannot be written to.
+    OSError
+        It exists and is no regular file, which nothing may replace.
     """
-    if path.is_dir():
-        raise CommandError(f"{path}: is a folder; give -o a file name")
-    if path.exists() and not force:
+    from numalab.runs import destination  # not at the top: it loads xarray
+
+    target = destination(path)
+    if target.exists() and not force:
         raise CommandError(f"{path}: exists; overwrite it with --force, or give another name with -o")
-    folder = path.parent
+    folder = target.parent
     while not folder.exists():
         folder = folder.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise CommandError(f"{path}: cannot be written, {folder} is no folder you may write to; give another with -o")
+
+
+def check_not_input(path: Path, source: str) -> None:
+    """Make sure that saving a result does not destroy what it is made from.
+
+    Raises
+    ------
+    CommandError
+        The output is the input file under whatever name, or a file other than a dataset in the input folder.
+    """
+    try:
+        same = os.path.samefile(path, source)
+    except OSError:
+        return  # one of the two does not exist; another check says so
+    inside = Path(source).is_dir() and Path(source).resolve() in path.resolve().parents
+    if same or (inside and not path.name.endswith((".nc", ".nc.gz"))):
+        what = "is part of" if inside else "is"
+        raise CommandError(f"{path}: {what} the input {source}, which would be lost; give another -o")

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
 from numalab import __version__, describe, runs
 from numalab.commands import DIFFERENT, INTERRUPTED, OK, CommandError, fail, summary
-from numalab.commands.output import check_free, note, number, print_json
+from numalab.commands.output import check_free, check_not_input, note, number, print_json
+from numalab.machine import Machine
 from numalab.model.params import DEFAULTS
 from numalab.records import DescriptionError
 from numalab.schema import TABLES, is_time
 from numalab.simulation import repeat, simulate
+from numalab.workload import Workload
 
 
 def run(args: Namespace) -> int:
     """Simulate a description file, summarise and save."""
     target = Path(args.out) if args.out else Path("runs") / f"{Path(args.file).stem}.nc"
+    check_not_input(target, args.file)
     check_free(target, args.force)
     described = describe.load(args.file)
     ds = simulate(
@@ -52,7 +57,10 @@ def _step_us(wanted: describe.Run, file: str) -> int:
 
 def show(args: Namespace) -> int:
     """Summarise a saved run."""
-    _print_summary(summary.summarise(runs.open(args.file)), Path(args.file), args.json)
+    ds = runs.open(args.file)
+    for part in summary.parts(runs.provenance(ds)):
+        _check_says(part, _SHOWN, args.file)
+    _print_summary(summary.summarise(ds), Path(args.file), args.json)
     return OK
 
 
@@ -64,7 +72,48 @@ def _print_summary(facts: summary.Facts, path: Path, as_json: bool) -> None:
 
 
 #: What a simulation says about itself so that it can be repeated.
-_NEEDED = ("machine", "workload", "kernel", "seconds", "seeds", "every", "stop_after_converged_s", "parameters")
+_NEEDED = (
+    "machine",
+    "workload",
+    "kernel",
+    "seconds",
+    "seeds",
+    "every",
+    "stop_after_converged_s",
+    "rates",
+    "parameters",
+    "defaults",
+)
+#: What the summary of a simulation cannot do without.
+_SHOWN = ("machine", "workload", "kernel", "seconds", "seeds")
+
+
+def _check_says(how: Mapping[str, Any], keys: Sequence[str], file: str) -> None:
+    """Make sure that the provenance of a simulation has some keys, and what machine, workload and kernel consist of.
+
+    Raises
+    ------
+    CommandError, DescriptionError
+        Names the file and the keys.
+    """
+    missing = [key for key in keys if key not in how]
+    kernel = how.get("kernel", {})
+    if isinstance(kernel, Mapping):
+        missing += [f"kernel.{key}" for key in ("name", "set", "switches") if "kernel" in how and key not in kernel]
+    else:
+        missing.append("kernel.name")
+    if missing:
+        raise CommandError(f"{file}: does not say its {', '.join(missing)}; another version of numalab made it")
+    made: tuple[tuple[str, Callable[[Mapping[str, Any]], object]], ...] = (
+        ("machine", Machine.from_dict),
+        ("workload", Workload.from_dict),
+    )
+    for key, make in made:
+        try:
+            make(how[key])
+        except DescriptionError as error:
+            within = error.within(key)
+            raise DescriptionError(within.key, within.problem, file) from None
 
 
 def rerun(args: Namespace) -> int:
@@ -74,9 +123,7 @@ def rerun(args: Namespace) -> int:
     if stored.attrs["source"] != "simulated" or "workload" not in how:
         kind = "several simulations joined together" if "concatenated" in how else "not a simulation"
         raise CommandError(f"{args.file}: is {kind}; only the dataset of one simulation can be repeated")
-    missing = [key for key in _NEEDED if key not in how]
-    if missing:
-        raise CommandError(f"{args.file}: does not say its {', '.join(missing)}; another version of numalab made it")
+    _check_says(how, _NEEDED, args.file)
     facts = summary.summarise(stored)
     again = repeat(stored, progress=sys.stderr.isatty())
     notes = _notes(facts)

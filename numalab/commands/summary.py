@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ _HEADLINES = {
     "perf_total_gb_per_s": "GB/S IN ALL",
 }
 _PER_CENT = {"local_share"}
+#: Groups of runs beyond this number are compared in one table only, without a table for each.
+_MOST_TABLES = 6
 
 
 def summarise(ds: xr.Dataset) -> Facts:
@@ -43,11 +46,12 @@ def summarise(ds: xr.Dataset) -> Facts:
     -------
     dict
         JSON-ready: None where a value is undefined. ``results`` holds for each quantity the number of runs,
-        in how many it is defined, and median, least and greatest among those; ``groups`` the same for each
-        combination of the parameters that vary along ``run``.
+        in how many it is defined, and median, least and greatest among those. Where kernels, parameters or
+        set-ups vary along ``run``, ``groups`` holds the same for each combination and ``results`` is empty:
+        runs of different kernels have no common median.
     """
     how = provenance(ds)
-    setups = [_setup(part) for part in _parts(how)]
+    setups = [_setup(part) for part in parts(how)]
     ends = [float(ds[dim].values[-1]) for dim in map(str, ds.dims) if is_time(dim) and ds.sizes[dim]]
     recorded = max(ends, default=None)
     asked = setups[0]["seconds"] if len(setups) == 1 else None
@@ -63,20 +67,18 @@ def summarise(ds: xr.Dataset) -> Facts:
         "recorded_s": recorded,
         "interrupted": bool(recorded is not None and asked and recorded < asked - setups[0]["step_us"] / 1e6),
         "dims": {str(dim): size for dim, size in ds.sizes.items()},
-        "results": results(ds),
-        "groups": [
-            {"parameters": chosen, "results": results(ds.isel(run=index))} for chosen, index in groups
-        ],
-    }  # fmt: skip
+        "results": {} if groups else results(ds),
+        "groups": [{"parameters": chosen, "results": results(ds.isel(run=index))} for chosen, index in groups],
+    }
 
 
 # ---------------------------------------------------------------- how it was made
 
 
-def _parts(how: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def parts(how: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the simulations a dataset was made of; none for a measured one."""
     if "concatenated" in how:
-        return [part for one in how["concatenated"] for part in _parts(one)]
+        return [part for one in how["concatenated"] for part in parts(one)]
     return [how] if {"machine", "workload", "kernel", "seconds"} <= set(how) else []
 
 
@@ -135,10 +137,30 @@ def _groups(ds: xr.Dataset) -> list[tuple[Facts, NDArray[np.int64]]]:
         for name, coord in ds.coords.items()
         if coord.dims == ("run",) and name not in ("run", "seed") and len(set(coord.values.tolist())) > 1
     ]
+    columns = {name: ds[name].values.tolist() for name in varying}
+    setups = _setup_numbers(ds)
+    if setups and len(set(zip(*columns.values(), setups, strict=True))) > len(set(zip(*columns.values(), strict=True))):
+        # Not told apart by any coordinate: other machines, workloads or times.
+        columns["setup"] = setups
+        varying.append("setup")
     found: dict[tuple[Any, ...], list[int]] = {}
-    for position, key in enumerate(zip(*(ds[name].values.tolist() for name in varying), strict=True)):
+    for position, key in enumerate(zip(*columns.values(), strict=True)):
         found.setdefault(key, []).append(position)
     return [(dict(zip(varying, key, strict=True)), np.array(index)) for key, index in found.items()]
+
+
+def _setup_numbers(ds: xr.Dataset) -> list[int]:
+    """Return the number of each run's set-up, from 1; empty if it is not known or all have the same."""
+    kinds: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    for part in parts(provenance(ds)):
+        kind = {key: value for key, value in part.items() if key not in ("seeds", "numalab", "revision")}
+        if kind not in kinds:
+            kinds.append(kind)
+        grid = [value for key in ("parameters", "rates") for value in part.get(key, {}).values()]
+        runs = len(part["seeds"]) * prod(len(value) for value in grid if isinstance(value, list))
+        numbers += [kinds.index(kind) + 1] * runs
+    return numbers if len(kinds) > 1 and len(numbers) == ds.sizes["run"] else []
 
 
 def results(ds: xr.Dataset) -> Facts:
@@ -209,12 +231,22 @@ def text(facts: Facts) -> str:
     else:
         # meta.json as it was is for programs (--json); what matters of it stands beside it
         told = {key: value for key, value in facts["measured"].items() if key != "meta" and value != {}}
-        lines.append(columns([(key, str(value)) for key, value in told.items()], 2))
+        lines.append(columns([row for key, value in told.items() for row in _told_rows(key, value)], 2))
     lines.append(wrap("dims: " + ", ".join(f"{dim} {size}" for dim, size in facts["dims"].items()), 2, 4))
-    lines += ["", *_result_lines(facts["results"])]
-    if facts["groups"]:
-        lines += ["", "median by what varies between the runs", _group_table(facts["groups"])]
+    groups = facts["groups"]
+    if not groups:
+        lines += ["", *_result_lines(facts["results"])]
+    for group in groups if len(groups) <= _MOST_TABLES else []:
+        chosen = ", ".join(f"{key} {value}" for key, value in group["parameters"].items())
+        lines += ["", wrap(chosen, 0, 2), *_result_lines(group["results"])]
+    if groups:
+        lines += ["", "median by what varies between the runs", _group_table(groups)]
     return "\n".join(lines)
+
+
+def _told_rows(key: str, value: Any) -> list[tuple[str, str]]:
+    # perf_bench says for each test whether it converged, or why that is unknown
+    return [(key, str(one)) for one in value] if key == "convergence" else [(key, str(value))]
 
 
 def _setup_rows(facts: Facts) -> list[tuple[str, str]]:
@@ -299,7 +331,8 @@ def _remark(name: str, spread: Facts) -> str:
     some = f"{spread['defined']} of {spread['runs']} runs"
     if not spread["defined"]:
         return f"(in {plural(spread['runs'], 'run')})"
-    what = "converged" if "converge" in name else "report it" if name.startswith("perf_") else "with faults"
+    # a run whose perf reports no convergence time need not be known not to have converged
+    what = "report it" if name.startswith("perf_") else "converged" if "converge" in name else "with faults"
     return f"{unit} ({some} {what})".strip()
 
 

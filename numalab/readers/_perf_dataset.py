@@ -178,7 +178,12 @@ def to_dataset(report: Report, test: str | None = None, *, nodes: Sequence[int] 
         coords,
         title="perf bench numa mem: " + ", ".join(dict.fromkeys(one.name for one in tests)),
         source="measured",
-        params={"reader": "perf_bench", "file": report.source, "skipped_lines": len(report.skipped)},
+        params={
+            "reader": "perf_bench",
+            "file": report.source,
+            "skipped_lines": len(report.skipped),
+            "convergence": [f"{one.name}: {one.conclusion or 'not told'}" for one in tests],
+        },
     )
 
 

@@ -103,6 +103,10 @@ def parse_options(args: str) -> Options:
     if rest:
         raise ValueError(f"unexpected argument {rest[0]!r}")
     given = {_LONG.get(key.lstrip("-"), key.lstrip("-")): value for key, value in pairs}
+    for letter in "ptsl":
+        # int() itself refuses thousands of digits, with a message about Python
+        if len(given.get(letter, "")) > 9:
+            raise ValueError(f"-{letter}: expected a number of at most 9 digits")
     return Options(
         args=" ".join(args.split()),
         processes=int(given.get("p", 1)),
@@ -205,6 +209,8 @@ class Test:
         Rows that -dd adds.
     notes : list of (line, text)
         perf's remarks: bindings, warnings, perturbations.
+    unread : list of int
+        Lines of progress records that were skipped, because cut or contradicting themselves.
     """
 
     __test__ = False  # not a test for pytest to collect
@@ -219,6 +225,7 @@ class Test:
     results: list[Result] = field(default_factory=list)
     thread_results: list[tuple[int, int, Result]] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
+    unread: list[int] = field(default_factory=list)
     named: bool = False
 
     def value(self, name: str) -> float | None:
@@ -229,13 +236,20 @@ class Test:
     def converged(self) -> bool | None:
         """Whether the test ended converged; None when the text does not tell.
 
-        The last change of state decides. Without one, the results do: perf prints its run
-        time as "convergence latency" whether or not it converged, but a run that converges
-        stops threads before the limit of -s, while at the limit none stops earlier.
+        The last change of state decides; without result rows only if that is to converged,
+        because a text without them may be cut anywhere, even just before the change. A skipped
+        record may be the one that matters, so then nothing is concluded. With result rows but
+        no change, the rows do: perf prints its run time as "convergence latency" whether or
+        not it converged, but a run that converges stops threads before the limit of -s, while
+        at the limit none stops earlier.
         """
+        if self.unread:
+            return None
         flags = [record.flag for record in self.progress if record.flag]
-        if flags:
+        if flags and (flags[-1] == "converged" or self.results):
             return flags[-1] == "converged"
+        if not self.results:
+            return None
         shortest, limit = self.value("runtime-min/thread"), self.options and self.options.limit_s
         if self.value("NUMA-convergence-latency") is not None and shortest is not None and limit:
             # Threads start a moment apart, hence the 2 %.
@@ -243,8 +257,31 @@ class Test:
         return False if self.progress else None
 
     @property
+    def unknown(self) -> str | None:
+        """Why the text does not tell whether the test converged; None when it does, or was not measured."""
+        if self.converged is not None:
+            return None
+        if self.unread:
+            count = len(self.unread)
+            return f"unknown: {count} progress record{'s were' if count > 1 else ' was'} skipped"
+        return None if self.results else "unknown: the output ends before the result rows"
+
+    @property
+    def conclusion(self) -> str | None:
+        """In words, whether the test converged; None when it was not measured."""
+        if self.converged is None:
+            return self.unknown
+        return "did not converge" if self.converged_s is None else f"converged after {self.converged_s:g} s"
+
+    @property
+    def last_line(self) -> int:
+        """The last line that is known to belong to the test."""
+        lines = [self.line, *(record.line for record in self.progress), *(line for line, _, _ in self.ticks)]
+        return max([*lines, *(row.line for row in self.results), *(line for line, _ in self.notes), *self.unread])
+
+    @property
     def converged_s(self) -> float | None:
-        """Convergence time in seconds as perf reports it; None when it did not converge."""
+        """Convergence time in seconds as perf reports it; None when it did not converge or that is unknown."""
         if not self.converged:
             return None
         flags = [record.flag_s for record in self.progress if record.flag == "converged"]
@@ -261,7 +298,8 @@ class Report:
         Name of the file, for messages.
     tests : list of Test
     headers : list of (line, text)
-        perf's lines about the whole call.
+        perf's lines about the whole call, and for each test of which the text does not tell
+        whether it converged, why.
     skipped : list of (line, text, reason)
         Lines that were not used.
     """

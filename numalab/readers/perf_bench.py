@@ -2,7 +2,7 @@
 
 The grammar is that of tools/perf/bench/numa.c, whose prints are the same in Linux 3.16
 and 6.18: a banner per test, a set-up block, progress records, result rows. Pastes are
-taken as people make them: quoted in mail, with CRLF, numbered, with the carriage returns
+taken as people make them: quoted or wrapped in mail, with CRLF, numbered, with the carriage returns
 between records kept, turned into ``^M`` or lost.
 
 perf calls a run converged when every process sits on exactly one node, judged by the place
@@ -11,11 +11,27 @@ one of the last process) ends a loop, at most once a second.
 """
 
 import re
-from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
 from numalab.readers._perf_dataset import format_progress, format_record, observe, skew, tabulate, to_dataset
+from numalab.readers._perf_lines import (
+    BANNER,
+    BY_TEXT,
+    HEADER,
+    RECORD,
+    RECORD_START,
+    SIZE,
+    STARTUP,
+    TASKS,
+    THREAD_ROW,
+    TICK,
+    command,
+    is_fragment,
+    long_row,
+    pieces,
+    row,
+)
 from numalab.readers._perf_types import (
     RESULTS,
     Options,
@@ -47,43 +63,18 @@ __all__ = [
     "to_dataset",
 ]
 
-_BY_TEXT = {text: name for name, (_, text, _) in RESULTS.items()}
 #: Rows that -dd adds for every thread.
 _THREAD_ROWS = {"thread-speed", "thread-system-time", "thread-user-time"}
 
-_NUMBER = r"-?\d+(?:\.\d+)?"
-_RECORD_START = re.compile(rf"(?=#\s+{_NUMBER}%\s+\[)")
-_RECORD = re.compile(
-    rf"#\s+(?P<percent>{_NUMBER})%\s+\[(?P<minutes>{_NUMBER}) mins\](?P<nodes>(?:\s+\d+/\d+)+)"
-    r"\s*\[\s*(?P<distance>\d+)/(?P<groups>\d+)\s*\]"
-    r"\s+l:\s*(?P<low>-?\d+)-\s*(?P<high>-?\d+)\s*\(\s*(?P<diff>-?\d+)\)"
-    rf"(?:\s+\[\s*(?P<skew>{_NUMBER})%\])?(?:\s+\{{(?P<few>-?\d+)-(?P<many>\d+)\}})?"
-    rf"(?:\s+\(\s*(?P<flag_s>{_NUMBER})s (?P<flag>converged|de-converged)\))?\s*$"
-)
-_TICK = re.compile(rf"#\s+(?P<percent>{_NUMBER})%\s+\[(?P<minutes>{_NUMBER}) mins\]\s*$")
-_BANNER = re.compile(r'#\s*Running\s+(?P<name>[^"]*?),?\s*"perf bench numa\b(?:\s+(?:numa-)?mem\b)?(?P<args>[^"]*)"')
-_HEADER = re.compile(r"#\s*Running (?:'?numa/mem'? benchmark|test on:)")
-_COMMAND = re.compile(r"(?P<before>.*?)\bperf bench numa (?:numa-)?mem\b(?P<args>[^\"']*)$")
-_PROMPT = re.compile(r"(?:\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*|.*[#$%])?\s*$")
-_TASKS = re.compile(r"#\s*(?P<tasks>\d+) tasks? will execute \(on (?P<nodes>\d+) nodes?, (?P<cpus>\d+) CPUs?\):")
-_SIZE = re.compile(
-    r"#\s*(?P<loops>-?\d+)x\s+(?P<mb>\d+)MB\s+(?P<kind>global|process|thread)\s+(?:shared|local)\s+mem op"
-)
-_STARTUP = re.compile(r"#\s*Startup synchronization:.*?(?P<seconds>[\d.]+) seconds")
-_ROW = re.compile(r"(?P<test>[^,]+?),\s+(?P<value>[^\s,]+),\s+(?P<unit>[^\s,]+),?\s+(?P<name>\S+)$")
-_THREAD_ROW = re.compile(
-    r"process(?P<p>\d+):thread(?P<t>\d+)\s+(?P<value>[^\s,]+),\s+(?P<unit>[^\s,]+),?\s+(?P<name>\S+)$"
-)
-_LONG_ROW = re.compile(r"(?P<value>\S+)\s+(?P<text>(?:secs|%|GB|nsecs/byte|GB/sec).*)$")
 _NOTE = re.compile(
     r"# binding tasks to|# NOTE:|WARNING: Could not (?:en|dis)able THP|\(injecting perturbalance|Test not applicable"
     r"|#\s+process\s+\d+(?:: PID| global mem)|#\s+thread\s+\d+ /|#\s*\d+ /\s*\d+: .*nsecs/op|got (?:CPU|NODE) list:"
     r"|binding to node|#\s+\d+(?:/\d+)?(?:,\s*\d+(?:/\d+)?)*$|CPUs: |NODEs: |token:"
 )
-_QUOTE = re.compile(r"(?:\s{0,2}>)+ ?")
-# "12: ", "12. ", "12) ", "12<tab>" before anything; a bare "12 " only before a "#". A result row begins with a
-# decimal number, which none of these takes.
-_LIST_NUMBER = re.compile(r"\s*\d{1,6}(?:[:.)]?\s*$|[:.)]\s+|\t|\s+(?=#))")
+_VALUE = re.compile(r"\d+(?:\.\d+)?")
+#: perf's numbers are C ints; with this many digits they fit one.
+_DIGITS = 9
+_LONG_NUMBER = re.compile(rf"\d{{{_DIGITS + 1},}}")
 
 
 def read(path: str | PathLike[str]) -> Report:
@@ -109,35 +100,26 @@ def parse(text: str, source: str = "<text>") -> Report:
     Raises
     ------
     PerfBenchError
-        When a line has perf's shape but contradicts itself or its test, or when the
-        text holds nothing of perf's.
+        When a set-up line or result row has perf's shape but cannot be, or when the text holds
+        nothing of perf's. A progress record that cannot be is skipped and said, and leaves
+        it unknown whether its test converged.
     """
     reader = _Reader(Report(source))
-    pieces = list(_pieces(text))
-    for index, (line, piece) in enumerate(pieces):
-        reader.take(line, piece, last=index == len(pieces) - 1)
+    found = list(pieces(text))
+    for index, (line, piece) in enumerate(found):
+        reader.take(line, piece, last=index == len(found) - 1)
     report = reader.report
     # A banner without anything is the head of a suite (-a), or a paste that ends there.
     report.tests = [t for t in report.tests if t.setup != Setup() or t.progress or t.ticks or t.results or t.notes]
     if not report.tests:
+        if reader.contradictions:
+            raise reader.fail(*reader.contradictions[0])
         raise PerfBenchError(
             f"{source}: no output of perf bench numa mem found in {len(text.splitlines())} lines;"
             " expected progress records (#  0.0%  [0.2 mins] ...), result rows or a set-up block"
         )
+    report.headers += [(t.last_line, f"convergence of test {t.name}: {t.unknown}") for t in report.tests if t.unknown]
     return report
-
-
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Cut a text into lines and progress records, without quoting, numbering and blank lines."""
-    for number, line in enumerate(text.replace("\r\n", "\n").replace("^M", "\r").split("\n"), 1):
-        quote = _QUOTE.match(line)
-        bare = line[quote.end() :] if quote else line
-        label = _LIST_NUMBER.match(bare)
-        bare = bare[label.end() :] if label else bare
-        for part in bare.split("\r"):
-            for piece in _RECORD_START.split(part):
-                if piece.strip().strip("#"):
-                    yield number, piece.strip()
 
 
 class _Reader:
@@ -147,6 +129,7 @@ class _Reader:
         self.report = report
         self.current: Test | None = None
         self.command: Options | None = None
+        self.contradictions: list[tuple[int, str]] = []
 
     def fail(self, line: int, message: str) -> PerfBenchError:
         return PerfBenchError(f"{self.report.source}:{line}: {message}")
@@ -158,36 +141,40 @@ class _Reader:
         return self.current
 
     def take(self, line: int, piece: str, last: bool) -> None:
-        if _RECORD_START.match(piece):
+        if RECORD_START.match(piece):
             self.record(line, piece, last)
-        elif match := _BANNER.match(piece):
+        elif match := BANNER.match(piece):
             name = match["name"].strip()
             self.open(line, name, self.options(line, match["args"]), named=True)
-        elif _HEADER.match(piece):
+        elif HEADER.match(piece):
             self.report.headers.append((line, piece))
-        elif match := _TASKS.match(piece):
+        elif match := TASKS.match(piece):
+            self.check_digits(line, piece)
             test = self.current
             if test is None or test.setup != Setup() or test.progress or test.results:
                 test = self.open(line)
             test.setup.tasks, test.setup.nodes, test.setup.cpus = (
                 int(match[key]) for key in ("tasks", "nodes", "cpus")
             )
-        elif match := _SIZE.match(piece):
+        elif match := SIZE.match(piece):
             self.size(line, match)
-        elif match := _STARTUP.match(piece):
-            (self.current or self.open(line)).startup_s = float(match["seconds"])
-        elif match := _THREAD_ROW.match(piece):
+        elif match := STARTUP.match(piece):
+            seconds = self.number(line, match["seconds"], "startup synchronization")
+            (self.current or self.open(line)).startup_s = seconds
+        elif match := THREAD_ROW.match(piece):
             self.thread_row(line, piece, match)
-        elif (match := _ROW.match(piece)) and match["name"] in RESULTS:
+        elif match := row(piece):
             self.row(line, match["name"], match["value"], match["unit"], match["test"].strip())
-        elif (match := _LONG_ROW.match(piece)) and match["text"] in _BY_TEXT:
-            name = _BY_TEXT[match["text"]]
+        elif match := long_row(piece):
+            name = BY_TEXT[match["text"]]
             self.row(line, name, match["value"], RESULTS[name][0], None)
-        elif (match := _COMMAND.match(piece)) and _PROMPT.match(match["before"]):
+        elif match := command(piece):
             self.command = self.options(line, match["args"])
             self.current = None
         elif _NOTE.match(piece):
             (self.current or self.open(line)).notes.append((line, piece))
+        elif is_fragment(piece) and (self.current is None or not self.current.results):
+            self.skip_record(line, piece, "piece of a wrapped progress record whose other lines are not here")
         else:
             self.report.skipped.append((line, piece, "not output of perf bench numa mem"))
 
@@ -201,6 +188,7 @@ class _Reader:
             return None
 
     def size(self, line: int, match: re.Match[str]) -> None:
+        self.check_digits(line, match.group())
         setup = (self.current or self.open(line)).setup
         loops = int(match["loops"])
         if setup.loops not in (None, loops):
@@ -208,11 +196,16 @@ class _Reader:
         setup.loops = loops
         setattr(setup, f"{match['kind']}_mb", int(match["mb"]))
 
+    def check_digits(self, line: int, text: str) -> None:
+        if match := _LONG_NUMBER.search(text):
+            digits = len(match.group())
+            raise self.fail(line, f"expected numbers of at most {_DIGITS} digits, got one of {digits} digits")
+
     def number(self, line: int, text: str, what: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise self.fail(line, f"{what}: expected a number, got {text!r}") from None
+        self.check_digits(line, text)
+        if not _VALUE.fullmatch(text):
+            raise self.fail(line, f"{what}: expected a number from 0 up, got {text[:20]!r}")
+        return float(text)
 
     def row(self, line: int, name: str, value: str, unit: str, test_name: str | None) -> None:
         expected, text, _ = RESULTS[name]
@@ -230,29 +223,37 @@ class _Reader:
         if self.current is None or match["name"] not in _THREAD_ROWS:
             self.report.skipped.append((line, piece, "row of a thread without its test, or of an unknown kind"))
             return
+        self.check_digits(line, f"{match['p']} {match['t']}")
         value = self.number(line, match["value"], match["name"])
         row = Result(match["name"], value, match["unit"], match["name"], line)
         self.current.thread_results.append((int(match["p"]), int(match["t"]), row))
 
+    def skip_record(self, line: int, piece: str, reason: str) -> None:
+        """Report a record, or a piece of one, as unused; its test's convergence is unknown from then on."""
+        self.report.skipped.append((line, piece, reason))
+        (self.current or self.open(line)).unread.append(line)
+
     def record(self, line: int, piece: str, last: bool) -> None:
-        match, tick = _RECORD.match(piece), _TICK.match(piece)
-        if match is None and tick is None:
-            if last:
-                self.report.skipped.append((line, piece, "record cut off at the end of the text"))
-                return
-            raise self.fail(line, f"expected a whole progress record, got {piece!r}; paste the lines unwrapped")
+        self.check_digits(line, piece)
+        match, tick = RECORD.match(piece), TICK.match(piece)
         test = self.current
         if test is None or test.results:
             test = self.open(line)
-        if match is None:
-            assert tick is not None
+        if match is not None:
+            record = _progress(line, match)
+            problem = _contradiction(record, match, test)
+            if problem is None:
+                test.progress.append(record)
+                return
+            problem += "; was the line changed or cut?"
+            self.contradictions.append((line, problem))
+            self.skip_record(line, piece, problem)
+        elif tick is not None:
             test.ticks.append((line, float(tick["percent"]), float(tick["minutes"])))
-            return
-        record = _progress(line, match)
-        problem = _contradiction(record, match, test)
-        if problem:
-            raise self.fail(line, f"{problem}; was the line changed or cut?")
-        test.progress.append(record)
+        elif last:
+            self.skip_record(line, piece, "record cut off at the end of the text")
+        else:
+            self.skip_record(line, piece, "not a whole progress record; was the line changed or cut?")
 
 
 def _progress(line: int, match: re.Match[str]) -> Progress:
