@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from numalab.model import search
+from numalab.model import candidates as look
+from numalab.model import loadtest, weigh
 from numalab.model.state import State
 
 
@@ -45,11 +46,11 @@ class LoadTest:
 
 def load_test(state: State, r: int, t: int, node: int) -> LoadTest:
     """Retell the load test of moving a task to a node."""
-    query = search.query(state, np.array([r]), np.array([t]))
+    query = look.query(state, np.array([r]), np.array([t]))
     nodes = np.array([node])
-    source, target, _, _ = (int(part[0]) for part in search.loads(state, query, nodes))
-    moved = search.UNIT_LOAD
-    refused = bool(search.too_imbalanced(state, query, nodes, moved)[0])
+    source, target, _, _ = (int(part[0]) for part in loadtest.loads(state, query, nodes))
+    moved = look.UNIT_LOAD
+    refused = bool(loadtest.too_imbalanced(state, query, nodes, moved)[0])
     return LoadTest(source, target, source - moved, target + moved, refused)
 
 
@@ -69,11 +70,11 @@ def explain(state: State, r: int, t: int, node: int) -> list[Candidate]:
     """
     if state.kernel.maymove:
         raise ValueError("explain: knows the search of kernels before 4.19 only")
-    query = search.query(state, np.array([r]), np.array([t]))
+    query = look.query(state, np.array([r]), np.array([t]))
     nodes = np.array([node])
-    own, group, base = search.gains(state, query, nodes, nodes)
-    at = search.candidates(state, query, nodes, nodes)
-    worth = search.weigh(state, query, nodes, own, group, base, at)
+    own, group, base = look.gains(state, query, nodes, nodes)
+    at = look.candidates(state, query, nodes, nodes)
+    worth = weigh.weigh(state, query, nodes, own, group, base, at)
     best, result = np.zeros(1, np.int64), []
     for x in np.flatnonzero(at.valid[0]):
         idle, move, swap = (bool(part[0, x]) for part in worth.accept(state, np.array([0]), best))
@@ -88,7 +89,7 @@ def explain(state: State, r: int, t: int, node: int) -> list[Candidate]:
 
 
 def _verdict(
-    state: State, query: search.Query, at: search.Candidates, worth: search.Weighed, x: int, best: int,
+    state: State, query: look.Query, at: look.Candidates, worth: weigh.Weighed, x: int, best: int,
     taken: tuple[bool, bool, bool],
 ) -> str:  # fmt: skip
     """Say in words what the kernel does with a candidate, and if nothing, which test it fails first."""

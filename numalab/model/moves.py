@@ -10,6 +10,7 @@ import numpy as np
 
 from numalab.layout import Bools, Ints
 from numalab.model import active, period, runqueue, search
+from numalab.model.candidates import Found
 from numalab.model.state import State
 
 MOVE, SWAP, BALANCE, FAILED = 0, 1, 2, 3
@@ -70,7 +71,7 @@ def _note_retry(state: State, r: Ints, t: Ints) -> None:
     state.retry_ms[r, t] = period.now_ms(state)[r] + wait
 
 
-def _preferred_after(state: State, r: Ints, t: Ints, found: search.Found) -> Ints:
+def _preferred_after(state: State, r: Ints, t: Ints, found: Found) -> Ints:
     """Return the preferred node a grouped task has after its search (``stay_put``), -1: as it was."""
     one = state.layout
     here = state.node_of_task[r, t]
@@ -90,7 +91,7 @@ def _preferred_after(state: State, r: Ints, t: Ints, found: search.Found) -> Int
     return np.where((g >= 0) & fits, found.last, -1)
 
 
-def _carry_out(state: State, r: Ints, t: Ints, found: search.Found, i: Ints) -> None:
+def _carry_out(state: State, r: Ints, t: Ints, found: Found, i: Ints) -> None:
     """Move or swap as found, in one attempt of each of some runs."""
     if not r.size:
         return

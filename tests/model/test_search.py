@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from numalab.model import search
+from numalab.model import candidates, loadtest, maymove, search
 from numalab.model.state import State
 from tests.model.small import at, place, state_of
 
 
-def crowded(kernel: str, source: int, target: int, cpus: int = 4, **rest: Any) -> tuple[State, search.Query]:
+def crowded(kernel: str, source: int, target: int, cpus: int = 4, **rest: Any) -> tuple[State, candidates.Query]:
     """So many tasks on node 0 and on node 1, spread evenly over their CPUs; asked for task 0."""
     state = state_of(kernel, cpus=cpus, threads=source + target, **rest)
     place(state, [i % cpus for i in range(source)] + [cpus + i % cpus for i in range(target)])
-    return state, search.query(state, at(0), at(0))
+    return state, candidates.query(state, at(0), at(0))
 
 
 def too_imbalanced(kernel: str, source: int, target: int, moved: int = 1024, **rest: Any) -> bool:
     state, query = crowded(kernel, source, target, **rest)
-    return bool(search.too_imbalanced(state, query, at(1), moved)[0])
+    return bool(loadtest.too_imbalanced(state, query, at(1), moved)[0])
 
 
 # ---------------------------------------------------------------- the trap
@@ -34,11 +34,11 @@ def test_the_trap_loads() -> None:
     Cross-multiplied: 40960 on both sides after the move: fine."""
     state, query = crowded("3.16-tip", 41, 39, cpus=20, smt=2)
     assert state.fix.capacity.tolist() == [11780, 11780]
-    assert [int(part[0]) for part in search.loads(state, query, at(1))] == [3649, 3471, 1, 1]
-    assert search.too_imbalanced(state, query, at(1), 1024).tolist() == [True]
+    assert [int(part[0]) for part in loadtest.loads(state, query, at(1))] == [3649, 3471, 1, 1]
+    assert loadtest.too_imbalanced(state, query, at(1), 1024).tolist() == [True]
     state, query = crowded("3.16-tip", 41, 39, cpus=20, smt=2, switches={"capacity_after": True})
-    assert [int(part[0]) for part in search.loads(state, query, at(1))] == [41 * 1024, 39 * 1024, 11780, 11780]
-    assert search.too_imbalanced(state, query, at(1), 1024).tolist() == [False]
+    assert [int(part[0]) for part in loadtest.loads(state, query, at(1))] == [41 * 1024, 39 * 1024, 11780, 11780]
+    assert loadtest.too_imbalanced(state, query, at(1), 1024).tolist() == [False]
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_the_trap_by_release(kernel: str, refused: bool) -> None:
 def test_without_smt_it_is_a_trap_too() -> None:
     """Capacity 20480: loads 2099 and 1996 of 1024 a CPU; after 1075 and 3020: 302000 - 120400 > 209900 - 223552."""
     state, query = crowded("3.16", 41, 39, cpus=20)
-    assert [int(part[0]) for part in search.loads(state, query, at(1))][:2] == [41 * 1024 // 20, 39 * 1024 // 20]
-    assert search.too_imbalanced(state, query, at(1), 1024).tolist() == [True]
+    assert [int(part[0]) for part in loadtest.loads(state, query, at(1))][:2] == [41 * 1024 // 20, 39 * 1024 // 20]
+    assert loadtest.too_imbalanced(state, query, at(1), 1024).tolist() == [True]
 
 
 # ---------------------------------------------------------------- load rules
@@ -132,7 +132,7 @@ def test_a_full_target_has_none_for_a_free_source() -> None:
 )
 def test_node_classes(cpus_used: list[int], spare: bool) -> None:
     state = place(state_of("6.18", cpus=4, threads=1 + len(cpus_used)), [0, *cpus_used])
-    assert search.is_spare(state, search.query(state, at(0), at(0)), at(1)).tolist() == [spare]
+    assert maymove.is_spare(state, candidates.query(state, at(0), at(0)), at(1)).tolist() == [spare]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_allowed_imbalance(source: int, target: int, expected: int) -> None:
     """16 CPUs: an eighth is 2 tasks."""
     state, query = crowded("6.18", source, target, cpus=16)
     assert state.fix.imbalance_nr.tolist() == [2, 2]
-    assert search.allowed_imbalance(state, query, at(1)).tolist() == [expected]
+    assert maymove.allowed_imbalance(state, query, at(1)).tolist() == [expected]
 
 
 def test_allowed_imbalance_by_release() -> None:
@@ -161,7 +161,7 @@ def test_allowed_imbalance_by_release() -> None:
 def test_attempts_side_by_side_do_not_mix() -> None:
     """Task 0 from 5 to 3 tasks is fine, task 6 from 3 to 5 is not."""
     state, _ = crowded("3.17", 5, 3)
-    both, node = search.query(state, at(0, 0), at(0, 6)), at(1, 0)
+    both, node = candidates.query(state, at(0, 0), at(0, 6)), at(1, 0)
     assert (both.cpu.tolist(), both.node.tolist()) == ([0, 5], [0, 1])
-    assert [part.tolist() for part in search.loads(state, both, node)[:2]] == [[5120, 3072], [3072, 5120]]
-    assert search.too_imbalanced(state, both, node, 1024).tolist() == [False, True]
+    assert [part.tolist() for part in loadtest.loads(state, both, node)[:2]] == [[5120, 3072], [3072, 5120]]
+    assert loadtest.too_imbalanced(state, both, node, 1024).tolist() == [False, True]

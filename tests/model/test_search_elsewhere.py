@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from numalab.model import search
+from numalab.model import candidates, loadtest
 from numalab.model.state import State
 from tests.model.small import at, band, give, place, state_of
 from tests.model.test_search_choice import NOTHING, found
@@ -27,7 +27,7 @@ def test_idle_cpus() -> None:
     for kernel in ("3.17", "3.19", "4.15"):
         assert found(idle_case(kernel)) == (4, -1, 1000, 1)
     # divided loads, 512 and 256, refuse every move; with patch 2 they allow it
-    assert search.too_imbalanced(*asked(idle_case("3.16-tip")), 1024)
+    assert loadtest.too_imbalanced(*asked(idle_case("3.16-tip")), 1024)
     assert found(idle_case("3.16-tip", switches={"capacity_after": True})) == (7, 2, 1000, 1)
     assert found(idle_case("4.19")) == (6, -1, 1000, 1)
 
@@ -41,8 +41,8 @@ def test_idle_cpus_of_a_node_with_spare() -> None:
     assert found(idle_case("6.18", own=(100, 0))) == NOTHING
 
 
-def asked(state: State) -> tuple[State, search.Query, Any]:
-    return state, search.query(state, at(0), at(0)), at(1)
+def asked(state: State) -> tuple[State, candidates.Query, Any]:
+    return state, candidates.query(state, at(0), at(0)), at(1)
 
 
 def test_idle_cpus_and_the_proposal() -> None:

@@ -1,0 +1,56 @@
+"""Load tests: does moving a task leave two nodes too uneven (docs/model.md 7.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numalab.layout import Bools, Ints
+from numalab.model.candidates import FULL, UNIT_LOAD, Query
+from numalab.model.state import State
+
+
+def loads(state: State, query: Query, node: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the loads of source and target as the load test sees them, and both capacities: (K,) each."""
+    rows = np.arange(len(node))
+    source, target = query.nr[rows, query.node] * UNIT_LOAD, query.nr[rows, node] * UNIT_LOAD
+    cap_source, cap_target = state.fix.capacity[query.node], state.fix.capacity[node]
+    if state.kernel.capacity_after:
+        return source, target, cap_source, cap_target
+    # the slip of before 3.17: loads are divided by capacity, the moved load is not
+    one = np.ones_like(source)
+    return FULL * source // cap_source, FULL * target // cap_target, one, one
+
+
+def too_imbalanced(state: State, query: Query, node: Ints, moved: int) -> Bools:
+    """Say whether moving some load from the source to a node leaves them too uneven (``imbalance_rule``).
+
+    Parameters
+    ----------
+    node : (K,) target
+    moved : int
+        Net load moved; 0 for a swap (every task weighs the same).
+
+    Returns
+    -------
+    (K,) bool
+    """
+    pct = state.par.imbalance_pct[query.r]
+    source, target, cap_source, cap_target = loads(state, query, node)
+    new_source, new_target = source - moved, target + moved
+    if state.kernel.imbalance_rule == "improve":
+        new = np.abs(new_target * cap_source - new_source * cap_target)
+        return np.asarray(new > np.abs(target * cap_source - source * cap_target))
+
+    def above_tolerance(one: Ints, other: Ints) -> Ints:
+        # capacities are not exchanged along with the loads
+        return 100 * np.maximum(one, other) * cap_source - pct * np.minimum(one, other) * cap_target
+
+    imbalance = above_tolerance(new_source, new_target)
+    if state.kernel.imbalance_rule == "threshold":
+        return np.asarray((imbalance > 0) & (imbalance > above_tolerance(source, target)))
+    overshoot = (
+        new_source * cap_target < new_target * cap_source
+        if moved > 0
+        else new_target * cap_source < new_source * cap_target
+    )
+    return np.asarray((imbalance > 0) & overshoot)

@@ -1,0 +1,137 @@
+"""Moves against swaps since 4.19: a load test per node, spare capacity, the way home (docs/model.md 7.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from numalab.layout import Bools, Ints
+from numalab.model.candidates import FULL, HYSTERESIS, UNIT_LOAD, Candidates, Found, Query, toward_zero
+from numalab.model.loadtest import too_imbalanced
+from numalab.model.state import State
+
+#: Share of a gain that bringing the other task to its preferred node adds.
+HOME_BONUS = 8
+
+
+def examine(
+    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, base: Ints, at: Candidates
+) -> None:
+    """Weigh each CPU, with the load test of a move made once per node, and biases toward home."""
+    kernel = state.kernel
+    maymove = ~too_imbalanced(state, query, node, UNIT_LOAD)
+    spare = is_spare(state, query, node)
+    closed = np.zeros(len(sel), np.bool_)
+    if kernel.node_classes:
+        settled = spare & (allowed_imbalance(state, query, node) == 0)
+        maymove = np.where(spare, settled, maymove)
+        closed = settled & _take_idle_cpu(state, query, found, sel, settled, at)
+    valid = at.valid
+    if kernel.numa_migrate_on:
+        valid = valid & ~state.numa_moved_to[query.r[:, None], at.cpu]
+    swap_ok = valid & at.busy
+    if kernel.spare_refuses_swap:
+        swap_ok &= ~(spare[:, None] & at.same)
+    idle = valid & (at.cur < 0) & maymove[:, None]
+    imp, homeward = _swap_value(state, query, node, own, base, at)
+    margin = state.par.small_improvement[query.r][:, None]
+    moveimp = base[:, None]
+
+    best = found.gain[sel]
+    after = np.full(len(sel), -1)
+    columns = np.arange(at.cpu.shape[1])
+    open_ = np.flatnonzero(~closed)
+    while open_.size:
+        o, b = open_, best[open_][:, None]
+        has_task, best_goes_home = _best_homeward(state, query, found, sel, o)
+        usable = swap_ok[o] & ~(best_goes_home[:, None] & ~homeward[o]) if kernel.home_bias else swap_ok[o]
+        take_idle = idle[o] & (moveimp[o] >= b)
+        take_move = usable & maymove[o][:, None] & (moveimp[o] > imp[o]) & (moveimp[o] > b)
+        small = margin[o]
+        enough = np.where(small > 0, (imp[o] >= small) & (imp[o] > b + small // 2), imp[o] > b)
+        if kernel.home_bias:
+            enough |= homeward[o] & (has_task & ~best_goes_home)[:, None]
+        take_swap = usable & ~take_move & enough
+        accepted = (take_idle | take_move | take_swap) & (columns > after[o][:, None])
+        hit = accepted.any(axis=1)
+        open_ = o[hit]
+        if not open_.size:
+            break
+        col = accepted[hit].argmax(axis=1)
+        rows = np.flatnonzero(hit)
+        swapped, idled = take_swap[rows, col], take_idle[rows, col]
+        best[open_] = np.where(swapped, imp[open_, col], base[open_])
+        after[open_] = col
+        found.cpu[sel[open_]] = at.cpu[open_, col]
+        found.partner[sel[open_]] = np.where(swapped, at.cur[open_, col], -1)
+        if kernel.stop_when_good:
+            good = idled | (swapped & homeward[open_, col] & ~maymove[open_])
+            open_ = open_[~good]
+    found.gain[sel[~closed]] = best[~closed]
+
+
+def _swap_value(state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Candidates) -> tuple[Ints, Bools]:
+    """Return what each swap is worth, and whether it brings the other task to its preferred node: (K, X) each."""
+    within = own[:, None] + at.task_gain
+    within = np.where(at.cur_grouped, within - toward_zero(within, HYSTERESIS), within)
+    by_group = at.cur_grouped
+    if state.kernel.pair_by_group:
+        by_group = by_group & (query.group >= 0)[:, None]
+    imp = np.where(at.same, within, base[:, None] + np.where(by_group, at.group_gain, at.task_gain))
+    wants = state.preferred[query.r[:, None], np.maximum(0, at.cur)]
+    homeward = (at.cur >= 0) & (wants == query.node[:, None])
+    if state.kernel.home_bias:
+        imp = np.where(wants == node[:, None], imp - toward_zero(imp, HYSTERESIS), imp)
+        imp = np.where(homeward, imp + toward_zero(imp, HOME_BONUS), imp)
+    return imp, homeward
+
+
+def _best_homeward(state: State, query: Query, found: Found, sel: Ints, rows: Ints) -> tuple[Bools, Bools]:
+    """Say for each attempt whether the best so far is a swap, and whether that brings its task home."""
+    partner = found.partner[sel[rows]]
+    has_task = partner >= 0
+    wants = state.preferred[query.r[rows], np.maximum(0, partner)]
+    return has_task, has_task & (wants == query.node[rows])
+
+
+def _take_idle_cpu(state: State, query: Query, found: Found, sel: Ints, rows: Bools, at: Candidates) -> Bools:
+    """Take an idle CPU at once, whatever was found before; an idle core is preferred. Says where there was one."""
+    free = at.valid & (at.cur < 0) & (state.nr[query.r[:, None], at.cpu] == 0) & rows[:, None]
+    if state.kernel.numa_migrate_on:
+        free &= ~state.numa_moved_to[query.r[:, None], at.cpu]
+    core_busy = _core_is_busy(state, query.r)[np.arange(len(sel))[:, None], at.cpu]
+    rank = np.where(free, core_busy.astype(np.int64), 2)
+    col = rank.argmin(axis=1)
+    hit = free.any(axis=1)
+    found.cpu[sel[hit]] = at.cpu[hit, col[hit]]
+    found.partner[sel[hit]] = -1
+    found.gain[sel[hit]] = 0
+    return hit
+
+
+def _core_is_busy(state: State, r: Ints) -> Bools:
+    """Say for each CPU whether any thread of its core has a task: (K, C)."""
+    core = state.layout.cpu_core
+    cores = int(core.max()) + 1
+    flat = np.arange(len(r))[:, None] * cores + core
+    used = np.bincount(flat.ravel(), weights=(state.nr[r] > 0).ravel(), minlength=len(r) * cores)
+    return np.asarray(used[flat] > 0)
+
+
+def is_spare(state: State, query: Query, node: Ints) -> Bools:
+    """Say whether nodes have spare capacity (node class of 5.7 on)."""
+    rows, pct = np.arange(len(node)), state.par.imbalance_pct[query.r]
+    nr, cpus, capacity = query.nr[rows, node], state.fix.cpus_of_node[node], state.fix.capacity[node]
+    busy = (state.nr[query.r] > 0).astype(np.int64)
+    util = FULL * np.add.reduceat(busy, state.fix.first_cpu, axis=1)[rows, state.fix.node_rank[node]]
+    runnable = UNIT_LOAD * nr
+    overloaded = (nr > cpus) & ((capacity * 100 < util * pct) | (capacity * pct < runnable * 100))
+    spare = (nr < cpus) | ((capacity * 100 > util * pct) & (capacity * pct > runnable * 100))
+    return np.asarray(spare & ~overloaded)
+
+
+def allowed_imbalance(state: State, query: Query, node: Ints) -> Ints:
+    """Return by how many tasks a move would unbalance two nodes beyond what is allowed: (K,)."""
+    rows = np.arange(len(node))
+    target, source = query.nr[rows, node] + 1, query.nr[rows, query.node] - 1
+    over = np.maximum(0, target - source)
+    return np.where((target <= state.fix.imbalance_nr[node]) & (over <= 2), 0, over)
