@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import io
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
@@ -96,20 +97,23 @@ def _write(folder: Path, name: str, result: Replay) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = [runs.save(ds, folder / f"{name}-{key}.nc") for key, ds in result.datasets.items()]
     for key, figure in result.figures.items():
-        path = folder / f"{name}-{key}.png"
-        part = path.with_name(f".{path.name}.numalab-tmp")
-        figure.savefig(part, format="png", dpi=150, bbox_inches="tight")
-        written.append(part.replace(path))
-    written.append(_write_text(folder / f"{name}.txt", result.text))
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", dpi=150, bbox_inches="tight")
+        written.append(_replace(folder / f"{name}-{key}.png", picture.getvalue()))
+    written.append(_replace(folder / f"{name}.txt", result.text.encode()))
     if result.results:
-        written.append(_write_text(folder / f"{name}-results.json", to_json(result.results)))
+        written.append(_replace(folder / f"{name}-results.json", to_json(result.results).encode()))
     return written
 
 
-def _write_text(path: Path, text: str) -> Path:
-    part = path.with_name(f".{path.name}.numalab-tmp")
-    part.write_text(text, encoding="utf-8")
-    return part.replace(path)
+def _replace(path: Path, content: bytes) -> Path:
+    from numalab import runs
+
+    target = runs.destination(path)
+    part = target.with_name(f".{target.name}.numalab-tmp")
+    part.write_bytes(content)
+    part.replace(target)
+    return path
 
 
 def _say_written(written: list[Path]) -> None:
