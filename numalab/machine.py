@@ -29,8 +29,6 @@ MOST_NODES, MOST_DISTANCE = 1024, 255
 MOST_CPUS = 100_000
 #: Bounds of min_free_kbytes as the kernel computes it; the upper one is 262144 since 5.9.
 MIN_FREE_KB = (128, 65536)
-#: The gamess machine of the policy_lock thread: its mail only says "3k+ cores"; that thread needs no more.
-SGI_3K_CORES = 3000
 
 Topology = Literal["direct", "mesh", "backplane"]
 

@@ -18,6 +18,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+import xarray as xr
+
 from numalab import runs
 from numalab.readers import trace
 from numalab.readers._folder import ARCHIVE, Folder
@@ -71,7 +73,7 @@ def pack(source: Path, target: Path) -> int:
     return sum(path.stat().st_size for path in target.iterdir())
 
 
-def same(a, b) -> bool:  # type: ignore[no-untyped-def]
+def same(a: xr.Dataset, b: xr.Dataset) -> bool:
     """Tell whether two datasets hold the same values and the same provenance, whichever numalab made them."""
     ours = ("numalab", "revision")
     said = [{key: value for key, value in runs.provenance(ds).items() if key not in ours} for ds in (a, b)]

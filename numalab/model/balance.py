@@ -75,7 +75,7 @@ def _seen_load(state: State, r: int, n: int, nr_node: Ints) -> Ints:
     nodes = state.layout.nodes
     u = draws.draw_keyed(state.key[draws.BALANCE][r], n * nodes + np.arange(nodes), state.step_index[r])
     error = np.maximum(0, MILLION + state.par.balancer_sigma[r] * draws.normal(u))
-    return np.asarray(nr_node * LOAD * LOAD // np.maximum(1, state.fix.capacity) * error // MILLION)
+    return nr_node * LOAD * LOAD // np.maximum(1, state.fix.capacity) * error // MILLION
 
 
 def _spare_on_both(state: State, n: int, busiest: int, nr_node: Ints) -> bool:

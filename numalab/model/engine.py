@@ -52,6 +52,7 @@ class Engine:
     ) -> None:
         self.state = State(layout, kernel, np.atleast_1d(np.asarray(seeds, np.int64)), params, rate_permille)
         runqueue.start_and_bind(self.state)
+        # memory with a given node is there from the start, whether or not a task is
         for run in range(self.state.runs):
             firsttouch.place_blocks(self.state, run)
 

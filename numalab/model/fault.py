@@ -227,7 +227,7 @@ def should_migrate(state: State, r: Ints, t: Ints, source: Ints, target: Ints, l
         answer[foreign] = _group_allows(state, r[foreign], g[foreign], source[foreign], target[foreign])
     deferred = (state.par.migrate_deferred[r] > 0) & ~own & (state.deferred[r, t] > 0)
     answer &= ~deferred
-    return np.asarray(answer | _early(state, r, t, unset | own))
+    return answer | _early(state, r, t, unset | own)
 
 
 def _early(state: State, r: Ints, t: Ints, private: Bools) -> Bools:
@@ -235,7 +235,7 @@ def _early(state: State, r: Ints, t: Ints, private: Bools) -> Bools:
     if not state.kernel.early_private:
         return np.zeros(len(r), np.bool_)
     early = (state.preferred[r, t] < 0) | (state.seq_seen[r, t] <= EARLY_SCANS)
-    return np.asarray(early & private)
+    return early & private
 
 
 def _group_allows(state: State, r: Ints, g: Ints, source: Ints, target: Ints) -> Bools:
@@ -326,7 +326,7 @@ def _within_rate(state: State, r: Ints, node: Ints, k: Ints) -> Bools:
     ok = (limit == 0) | (state.rate_count[r, node] + before <= limit)
     counted = ok & (limit > 0)
     np.add.at(state.rate_count, (r[counted], node[counted]), k[counted])
-    return np.asarray(ok)
+    return ok
 
 
 def _by_node(state: State, r: Ints, node: Ints, k: Ints) -> Ints:

@@ -39,7 +39,7 @@ def too_imbalanced(state: State, query: Query, node: Ints, moved: int) -> Bools:
     new_source, new_target = source - moved, target + moved
     if state.kernel.imbalance_rule == "improve":
         new = np.abs(new_target * cap_source - new_source * cap_target)
-        return np.asarray(new > np.abs(target * cap_source - source * cap_target))
+        return new > np.abs(target * cap_source - source * cap_target)
 
     def above_tolerance(one: Ints, other: Ints) -> Ints:
         # capacities are not exchanged along with the loads
@@ -47,10 +47,10 @@ def too_imbalanced(state: State, query: Query, node: Ints, moved: int) -> Bools:
 
     imbalance = above_tolerance(new_source, new_target)
     if state.kernel.imbalance_rule == "threshold":
-        return np.asarray((imbalance > 0) & (imbalance > above_tolerance(source, target)))
+        return (imbalance > 0) & (imbalance > above_tolerance(source, target))
     overshoot = (
         new_source * cap_target < new_target * cap_source
         if moved > 0
         else new_target * cap_source < new_source * cap_target
     )
-    return np.asarray((imbalance > 0) & overshoot)
+    return (imbalance > 0) & overshoot

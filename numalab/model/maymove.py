@@ -114,7 +114,7 @@ def _core_is_busy(state: State, r: Ints) -> Bools:
     cores = int(core.max()) + 1
     flat = np.arange(len(r))[:, None] * cores + core
     used = np.bincount(flat.ravel(), weights=(state.nr[r] > 0).ravel(), minlength=len(r) * cores)
-    return np.asarray(used[flat] > 0)
+    return used[flat] > 0
 
 
 def is_spare(state: State, query: Query, node: Ints) -> Bools:
@@ -126,7 +126,7 @@ def is_spare(state: State, query: Query, node: Ints) -> Bools:
     runnable = UNIT_LOAD * nr
     overloaded = (nr > cpus) & ((capacity * 100 < util * pct) | (capacity * pct < runnable * 100))
     spare = (nr < cpus) | ((capacity * 100 > util * pct) & (capacity * pct > runnable * 100))
-    return np.asarray(spare & ~overloaded)
+    return spare & ~overloaded
 
 
 def allowed_imbalance(state: State, query: Query, node: Ints) -> Ints:

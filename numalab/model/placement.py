@@ -14,7 +14,7 @@ def due(state: State, r: Ints, t: Ints) -> Bools:
     new = state.seq_seen[r, t] != state.seq[r, state.layout.task_process[t]]
     if state.kernel.placement_at == "retry":
         new &= period.now_ms(state)[r] > state.retry_ms[r, t]
-    return np.asarray(new)
+    return new
 
 
 def place(state: State, r: Ints, t: Ints) -> Bools:
@@ -38,7 +38,7 @@ def place(state: State, r: Ints, t: Ints) -> Bools:
     if state.kernel.migrate_at_placement == "on_change":
         return changed
     if state.kernel.migrate_at_placement == "not_there":
-        return np.asarray((choice >= 0) & (state.node_of_task[r, t] != state.preferred[r, t]))
+        return (choice >= 0) & (state.node_of_task[r, t] != state.preferred[r, t])
     return np.zeros(len(r), np.bool_)
 
 
@@ -72,7 +72,7 @@ def _decay(state: State, r: Ints, t: Ints) -> Ints:
     weights.refresh_tasks(state, r, t)
 
     _add_to_groups(state, r, state.group[r, t], change, cpu_change, summed)
-    return np.asarray(buffered.sum(axis=1))
+    return buffered.sum(axis=1)
 
 
 def _add_to_groups(state: State, r: Ints, g: Ints, change: Ints, cpu_change: Ints, summed: Ints) -> None:

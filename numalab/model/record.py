@@ -23,13 +23,17 @@ def _node_label(state: State) -> Array:
     return _labels(state, state.node_of_task)
 
 
+def _counter(name: str) -> Callable[[State], Array]:
+    return lambda state: state.counters[name]
+
+
 def _labels(state: State, index: Ints) -> Array:
     return np.where(index >= 0, state.layout.node_id[np.maximum(0, index)], -1)
 
 
 #: Recordable variables of the run schema: dimensions behind (run, time), and how to read one off the state.
 READERS: dict[str, tuple[tuple[str, ...], Callable[[State], Array]]] = {
-    **{name: ((), lambda state, name=name: state.counters[name]) for name in COUNTERS},  # type: ignore[misc]
+    **{name: ((), _counter(name)) for name in COUNTERS},
     "pages": (("region", "node"), lambda state: state.region_node_pages),
     "free_pages": (("node",), lambda state: state.free),
     "task_node": (("task",), _node_label),

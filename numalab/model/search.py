@@ -67,7 +67,7 @@ def has_capacity(state: State, query: Query, node: Ints) -> Bools:
     free_target, free_source = query.free[rows, node], query.free[rows, query.node]
     source = query.nr[rows, query.node] * UNIT_LOAD * capacity[node] * state.par.imbalance_pct[query.r]
     target = query.nr[rows, node] * UNIT_LOAD * capacity[query.node] * 100
-    return np.asarray((free_target | ~free_source) & (source > target))
+    return (free_target | ~free_source) & (source > target)
 
 
 def _examine(state: State, query: Query, found: Found, sel: Ints, node: Ints, seen_from: Ints) -> None:

@@ -236,15 +236,6 @@ class State:
         self.key = {stream: value[rows] for stream, value in self.key.items()}
         self.par = SimpleNamespace(**{name: value[rows] for name, value in vars(self.par).items()})
 
-    def thresholds(self, run: int) -> Ints:
-        """Return the touch threshold of every trapped PTE block of a run, 0 elsewhere: (Q,)."""
-        result = np.zeros(self.layout.pte_blocks, np.int64)
-        for v in range(self.layout.vmas):
-            first = int(self.layout.vma_pte[v])
-            waiting = slice(first + int(self.queue_head[run, v]), first + int(self.queue_len[run, v]))
-            result[self.queue[run, waiting]] = self.queue_threshold[run, waiting]
-        return np.where(self.trapped[run], result, 0)
-
 
 def node_capacity(layout: Layout, kernel: Kernel) -> Ints:
     """Return the CPU capacity of each node, 1024 per full CPU: (N,) (docs/model.md 7.1)."""
@@ -257,9 +248,9 @@ def _task_capacity(capacity: Ints, cpus: Ints, kernel: Kernel) -> Ints:
     """Return how many tasks each node holds (docs/model.md 7.1)."""
     rounded = (capacity + 512) // 1024
     if kernel.task_capacity == "capacity":
-        return np.asarray(rounded)
+        return rounded
     threads = -(-1024 * cpus // np.maximum(1, capacity))
-    return np.asarray(np.minimum(cpus // np.maximum(1, threads), rounded))
+    return np.minimum(cpus // np.maximum(1, threads), rounded)
 
 
 def _imbalance_nr(layout: Layout, cpus: Ints, kernel: Kernel) -> Ints:
@@ -268,7 +259,7 @@ def _imbalance_nr(layout: Layout, cpus: Ints, kernel: Kernel) -> Ints:
         return np.full(layout.nodes, 2, np.int64)
     eighth = np.maximum(1, cpus // 8)
     if kernel.imb_numa_nr == "eighth":
-        return np.asarray(eighth)
+        return eighth
     return np.where(layout.node_llcs > 1, layout.node_llcs, eighth)
 
 

@@ -56,7 +56,7 @@ def scores(faults: Ints, distance: Ints, class_: int, kernel: Kernel) -> Ints:
     limit = levels(distance, class_)[:, None, None]
     within = (distance < limit) if kernel.backplane_limit_excluded else (distance <= limit)
     near = (faults[:, None, None, :] * (within & other)).sum(axis=3)
-    return np.asarray(faults[:, None, :] + near)
+    return faults[:, None, :] + near
 
 
 def densest_cluster_node(faults: Ints, distance: Ints) -> int:

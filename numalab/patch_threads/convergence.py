@@ -10,7 +10,6 @@ import json
 import math
 import os
 import signal
-import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from numalab import __version__, _data, runs
 from numalab.kernel import Kernel
@@ -103,7 +103,7 @@ def run_case(case: Case, seeds: Sequence[int]) -> xr.Dataset:
         seeds=seeds,
         every={"task_node": SAMPLE_S, "task_work_pages": SAMPLE_S, "free_pages": None, "numa_group_id": None},
         stop_after_converged_s=AFTERGLOW_S,
-        **{"step_us": STEP_US, **case.parameters},  # type: ignore[arg-type]
+        **{"step_us": STEP_US, **case.parameters},  # type: ignore[arg-type]  # a dict of numbers; mypy fears for progress
     )
     return add_perf_view(ds, loop_mb=1000)
 
@@ -232,9 +232,7 @@ def _run_all(todo: Sequence[Case], seeds: int, progress: bool) -> Iterator[tuple
     workers = min(os.cpu_count() or 1, len(todo))
     with get_context("spawn").Pool(workers, initializer=_leave_interrupts_to_parent) as pool:
         finished = pool.imap_unordered(_run_numbered, [(i, case, seeds) for i, case in enumerate(todo)])
-        for done, (i, ds) in enumerate(finished, start=1):
-            if progress:
-                print(f"[{done}/{len(todo)}] {todo[i].name}", file=sys.stderr, flush=True)  # noqa: T201
+        for i, ds in tqdm(finished, total=len(todo), unit="case", disable=not progress):
             yield todo[i], ds
 
 

@@ -257,10 +257,20 @@ PER_RUN = [
 ]
 
 
+def thresholds(state: State, run: int) -> Any:
+    """The touch threshold of every trapped PTE block of a run, 0 elsewhere: (Q,)."""
+    result = np.zeros(state.layout.pte_blocks, np.int64)
+    for v in range(state.layout.vmas):
+        first = int(state.layout.vma_pte[v])
+        waiting = slice(first + int(state.queue_head[run, v]), first + int(state.queue_len[run, v]))
+        result[state.queue[run, waiting]] = state.queue_threshold[run, waiting]
+    return np.where(state.trapped[run], result, 0)
+
+
 def array_state(state: State, run: int) -> dict[str, Any]:
     """One run of the array model under the oracle's names."""
     result = {name: getattr(state, name)[run].tolist() for name in PER_RUN}
-    result["threshold"] = state.thresholds(run).tolist()
+    result["threshold"] = thresholds(state, run).tolist()
     result["counters"] = {name: int(value[run]) for name, value in state.counters.items()}
     return result
 
