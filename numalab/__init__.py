@@ -16,7 +16,6 @@ _EXPORTS = {
     "open": "numalab.runs",
     "save": "numalab.runs",
     "simulate": "numalab.simulation",
-    "validate": "numalab.runs",
 }
 
 

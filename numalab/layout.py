@@ -41,6 +41,8 @@ class Layout:
     smt : hardware threads per core.
     task_process, task_pid : (T,) process index, and pid (consecutive); tasks of a process are consecutive.
     task_demand : (T,) share of the time the task wants to run, of 1000.
+    task_nice, task_weight : (T,) nice value, and the load weight of that value: 1024 at 0.
+    task_wake_ns : (T,) how often a task with demand below 1000 decides anew to run or sleep.
     task_start_ns : (T,) when the task is created; 0 = with its process at the start.
     affinity_ns : (F,) times from which the affinity masks hold, ascending, first is 0.
     affinity : (F, T, C) bool, CPUs the task may use in each phase.
@@ -81,6 +83,9 @@ class Layout:
     task_process: Ints
     task_pid: Ints
     task_demand: Ints
+    task_nice: Ints
+    task_weight: Ints
+    task_wake_ns: Ints
     task_start_ns: Ints
     affinity_ns: Ints
     affinity: Bools

@@ -136,6 +136,7 @@ VARIABLES: dict[str, Variable] = {
     "pgmigrate_fail": _counter("pages", "page migrations that were tried and failed"),
     "migrate_refused": _counter("pages", "page migrations refused before they were tried"),
     "minor_faults": _counter("1", "minor page faults, hint faults included"),
+    "migration_waits": _counter("1", "times a task slept for a page under migration, of those longer than a step"),
     "counters": Variable(
         ("run", "time", "counter"), "int64", "1", "further counters, under the kernel's or tool's names", True
     ),
@@ -215,6 +216,15 @@ VARIABLES: dict[str, Variable] = {
     "perf_ns_per_byte": _per_run("float64", "ns", "run time per byte and thread"),
     "perf_thread_gb_per_s": _per_run("float64", "GB/s", "speed of a thread"),
     "perf_total_gb_per_s": _per_run("float64", "GB/s", "speed of all threads"),
+    # the lock of the shared policies: numalab.locks, perf lock, perf report (NaN: not known)
+    "lock_throughput": _per_run("float64", "1/s", "look-ups of all tasks"),
+    "lock_area_share": _per_run("float64", "1", "time in the look-up, waiting included, of all CPU time"),
+    "lock_waiting_share": _per_run("float64", "1", "time waiting for the look-up's lock, of all CPU time"),
+    "lock_mean_waiters": _per_run("float64", "1", "tasks waiting"),
+    "lock_wait_s": _per_run("float64", "s", "mean waiting time of a look-up"),
+    "lock_contended_share": _per_run("float64", "1", "look-ups that found the lock held, of all"),
+    "lock_waits": _per_run("int64", "1", "look-ups that waited"),
+    "lock_total_wait_s": _per_run("float64", "s", "waiting time of all look-ups"),
 }
 
 

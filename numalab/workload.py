@@ -35,6 +35,8 @@ COW_KINDS = ("forked", "data")
 #: Bounds of a workload beyond which arrays do not fit into the memory of any computer that runs this.
 MOST_TASKS, MOST_BLOCKS = 10**6, 10**8
 
+Interval = Annotated[float, Rule("a number from 0.001 to 1e9", lambda v: 0.001 <= v <= 1e9)]
+Nice = Annotated[int, Rule("a nice value from -20 to 19", lambda v: -20 <= v <= 19)]
 Demand = Annotated[int, Rule("a whole number from 1 to 1000", lambda v: 1 <= v <= 1000)]
 #: No memory is faster than a million MB/s.
 Rate = Annotated[float, Rule("a number > 0", lambda v: v > 0, 10**6)]
@@ -79,6 +81,10 @@ class Processes:
         Tasks of each; all of them work.
     demand : int
         Share of the time a task wants to run, of 1000.
+    wake_ms : float
+        How often a task with a demand below 1000 decides anew to run or sleep.
+    nice : int
+        Nice value, -20 to 19: a CPU's tasks of the lowest run first, and each level weighs 1.25 times the next.
     start_ms, stagger_ms : float
         The i-th process (from 0) is created at ``start_ms + i * stagger_ms``.
     single_node : bool
@@ -89,6 +95,8 @@ class Processes:
     count: Count = 1
     threads: Count = 1
     demand: Demand = 1000
+    wake_ms: Interval = 10.0
+    nice: Nice = 0
     start_ms: Milliseconds = 0.0
     stagger_ms: Milliseconds = 0.0
     single_node: bool = False

@@ -512,15 +512,26 @@ def jvm(
     )
 
 
+#: xfs_repair without ``bhash`` on an image of 500 TB: the map of blocks it plans for alone is larger than the guest, so
+#: it takes its smallest cache, this many hash buckets (xfsprogs, repair/xfs_repair.c).
+_LEAST_BUCKETS = 512
+#: Buffers in a bucket, and kB of a buffer: an inode cluster.
+_BUCKET_BUFFERS, _BUFFER_KB = 8, 8
+#: Allocation groups of 500 TB, at most 1 TB each; without ``ag_stride`` xfs_repair divides them into runs of 15.
+_GROUPS, _USUAL_STRIDE = 500, 15
+
+
 @_named
 def xfs_repair(
     ag_stride: int = -1,
     bhash: Index = 101073,
     threads: Count | None = None,
     phase3_ms: Positive = 150_000.0,
-    pages_per_s: Positive = 25_000.0,
-    write: Share = 0.3,
+    pages_per_s: Positive = 50_000.0,
+    write: Share = 0.6,
     free_mb: NotNegative = 4.0,
+    records_mb: Positive = 256.0,
+    cached: Share = 0.9,
 ) -> Workload:
     """Threads that visit a large buffer cache at random, on nodes that page cache keeps nearly full.
 
@@ -530,33 +541,43 @@ def xfs_repair(
     Parameters
     ----------
     ag_stride, bhash : int
-        As on the command line of the mails, -1 and 101073 (0 = not given). With a stride 8 allocation
-        groups are worked on at once, each by a worker and a prefetcher: 16 threads (8 is inferred from the
-        mails); without, one of them: 2. A bucket of the buffer hash holds 8 buffers of 8 kB; without
-        ``bhash`` the cache is taken as 2 GB.
+        As on the command line of the mails, -1 and 101073 (0 = not given). A stride of -1 switches striding
+        off: one allocation group after the other, by 8 busy threads (as the mails say), prefetch included.
+        Without ``ag_stride`` the 500 groups (inferred from 500 TB) are divided by 15, one worker each: 34
+        threads. A bucket of the buffer hash holds 8 buffers of 8 kB; without ``bhash`` there are 512.
     threads : int or None
         Overrides the number of threads.
     phase3_ms : float
         Until then (phase 3, reading inodes) threads visit at the full rate, after that (phase 4, checking
         for duplicate blocks) at half of it.
     pages_per_s : float
-        Page visits of a thread per second of useful time: enough to find most trapped pages between two
-        scans, as 0.95 faults per PTE update in the mail demand.
+        Page visits of a thread per second of useful time: as many as give the 150,000 PTE updates a second of
+        the mail's kernel with patches 1 and 2.
     write : float
-        Chance that a page just opened is written.
+        Chance that a page just opened is written: fitted to the migrations of 4.0-rc4 in the mail.
     free_mb : float
         What page cache leaves free on every node above the high watermark.
+    records_mb : float
+        Memory beside the buffers: records of inodes, the map of blocks.
+    cached : float
+        Share of the visits that go to the buffers.
     """
-    count = threads or (16 if ag_stride else 2)
-    cache_mb = bhash * 8 * 8 / 1024 if bhash else 2048.0
+    striding = -(-_GROUPS // (ag_stride or _USUAL_STRIDE)) if ag_stride >= 0 else 0
+    count = threads or striding or 8
+    cache_mb = (bhash or _LEAST_BUCKETS) * _BUCKET_BUFFERS * _BUFFER_KB / 1024
+    regions, accesses = [], []
+    for name, size_mb, share in (("buffers", cache_mb, cached), ("records", records_mb, 1 - cached)):
+        # Small blocks where there is little memory, so that shares of nodes are not coarse.
+        regions.append(Region(name, size_mb, first_touch="rr", block_kb=2048 if size_mb >= 1024 else 256))
+        if share:
+            rate = pages_per_s * share
+            accesses.append(Access(name, pages_per_s=rate, write=write, until_ms=phase3_ms))
+            accesses.append(Access(name, pages_per_s=rate / 2, write=write, from_ms=phase3_ms))
     return Workload(
         f"xfs_repair -o ag_stride={ag_stride},bhash={bhash}",
         (Processes("xfs_repair", 1, count),),
-        (Region("buffers", cache_mb, first_touch="rr"),),
-        (
-            Access("buffers", pages_per_s=pages_per_s, write=write, until_ms=phase3_ms),
-            Access("buffers", pages_per_s=pages_per_s / 2, write=write, from_ms=phase3_ms),
-        ),
+        tuple(regions),
+        tuple(accesses),
         free_mb=free_mb,
         source="scan_overhead thread, mail 20150324115141.GS28621@dastard; threads, sizes and rates assumed",
     )

@@ -561,12 +561,21 @@ def test_hackbench_and_jvm() -> None:
 def test_xfs_repair_leaves_little_room() -> None:
     on = machine("dave-4n16")
     layout = compile_layout(on, xfs_repair())
-    assert layout.tasks == 16
-    used = np.bincount(layout.block_node, minlength=4) * 512
+    assert layout.tasks == 8
+    used = np.bincount(layout.block_node, np.repeat(layout.region_block_pages, layout.region_blocks), minlength=4)
     free = layout.node_pages - layout.node_reserved - used
     assert (free - layout.node_watermark).tolist() == [4 * 256] * 4
-    assert compile_layout(on, xfs_repair(ag_stride=0, bhash=0)).tasks == 2
     assert compile_layout(on, xfs_repair(threads=5)).tasks == 5
+
+
+def test_the_options_of_xfs_repair() -> None:
+    """101073 buckets of 8 buffers of 8 kB; without bhash 512 of them; 500 groups by 15, or by what is given."""
+    sizes = [xfs_repair(bhash=bhash).regions[0].size_mb for bhash in (101073, 0)]
+    assert sizes == pytest.approx([6317.1, 32], abs=0.1)
+    assert [xfs_repair(ag_stride=stride).processes[0].threads for stride in (-1, 0, 100)] == [8, 34, 5]
+    rates = [(access.region, access.rate) for access in xfs_repair(pages_per_s=1000, cached=0.75).accesses]
+    assert rates == [("buffers", 750), ("buffers", 375), ("records", 250), ("records", 125)]
+    assert [access.region for access in xfs_repair(cached=1).accesses] == ["buffers"] * 2
 
 
 def test_a_run_of_the_traces_can_be_described() -> None:

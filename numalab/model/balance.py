@@ -10,11 +10,10 @@ import numpy as np
 
 from numalab.layout import Bools, Ints
 from numalab.model import draws, moves, runqueue, topology
-from numalab.model.state import State
+from numalab.model.state import UNIT_LOAD, State
 
 BUSY_FACTOR = 32
 CACHE_NICE_TRIES = 2
-LOAD = 1024
 MILLION = 1_000_000
 
 
@@ -38,7 +37,7 @@ def _between_nodes(state: State, r: int, n: int, end: int) -> None:
 
     nr_node = np.bincount(one.cpu_node, weights=nr, minlength=one.nodes).astype(np.int64)
     idle_node = np.bincount(one.cpu_node, weights=nr == 0, minlength=one.nodes).astype(np.int64)
-    seen = _seen_load(state, r, n, nr_node)
+    seen = _seen_load(state, r, n)
     crowded = np.bincount(one.cpu_node, weights=nr >= 2, minlength=one.nodes) > 0
     crowded[n] = False
     if not crowded.any():
@@ -58,7 +57,7 @@ def _between_nodes(state: State, r: int, n: int, end: int) -> None:
         return
     average = seen[fix.nodes_with_cpus].sum() // len(fix.nodes_with_cpus)
     excess = min(seen[busiest] - average, average - seen[n])
-    if LOAD * LOAD // fix.capacity[busiest] > 2 * excess:
+    if UNIT_LOAD * UNIT_LOAD // fix.capacity[busiest] > 2 * excess:
         return
     _pull(state, r, n, busiest, idle)
 
@@ -70,12 +69,13 @@ def interval_ns(state: State, r: Ints, idle: Bools) -> Ints:
     return np.where(idle, np.where(newidle > 0, newidle, usual), usual * BUSY_FACTOR)
 
 
-def _seen_load(state: State, r: int, n: int, nr_node: Ints) -> Ints:
+def _seen_load(state: State, r: int, n: int) -> Ints:
     """Return the load per capacity of every node as the balancer of node n sees it."""
     nodes = state.layout.nodes
     u = draws.draw_keyed(state.key[draws.BALANCE][r], n * nodes + np.arange(nodes), state.step_index[r])
     error = np.maximum(0, MILLION + state.par.balancer_sigma[r] * draws.normal(u))
-    return nr_node * LOAD * LOAD // np.maximum(1, state.fix.capacity) * error // MILLION
+    load = np.bincount(state.layout.cpu_node, weights=state.load[r], minlength=nodes).astype(np.int64)
+    return load * UNIT_LOAD // np.maximum(1, state.fix.capacity) * error // MILLION
 
 
 def _spare_on_both(state: State, n: int, busiest: int, nr_node: Ints) -> bool:
@@ -170,20 +170,31 @@ def _is_hot(state: State, r: int, t: int, queue: int, source: int, target: int, 
 
 def _within_nodes(state: State) -> None:
     """Even out the queues of a node by one task a step; a run with even nodes is left alone until something moves."""
-    one, fix = state.layout, state.fix
+    fix = state.fix
     rows = np.flatnonzero(state.maybe_uneven)
-    nr = state.nr[rows]
-    most = np.maximum.reduceat(nr, fix.first_cpu, axis=1)
-    least = np.minimum.reduceat(nr, fix.first_cpu, axis=1)
-    uneven = most - least >= 2
+    uneven = _gaps(state.nr[rows], fix.first_cpu) >= 2
+    if not fix.equal_loads:
+        uneven |= _gaps(state.load[rows], fix.first_cpu) >= 2
     if fix.always_runnable:
         state.maybe_uneven[rows] = uneven.any(axis=1)
     for i, j in zip(*np.nonzero(uneven), strict=True):
-        r, n = int(rows[i]), int(fix.nodes_with_cpus[j])
-        cpus = np.flatnonzero(one.cpu_node == n)
-        high, low = int(cpus[state.nr[r, cpus].argmax()]), int(cpus[state.nr[r, cpus].argmin()])
-        tasks = np.flatnonzero(state.runnable[r] & (state.cpu[r] == high))
-        movable = [t for t in tasks if t != state.cur[r, high] and one.affinity[state.affinity_phase[r], t, low]]
-        if movable:
-            runqueue.place(state, r, int(movable[0]), low)
+        _even_out(state, int(rows[i]), np.flatnonzero(state.layout.cpu_node == fix.nodes_with_cpus[j]))
+
+
+def _gaps(amount: Ints, first_cpu: Ints) -> Ints:
+    """Return the difference between a node's highest and lowest CPU: (K, C) to (K, nodes with CPUs)."""
+    return np.maximum.reduceat(amount, first_cpu, axis=1) - np.minimum.reduceat(amount, first_cpu, axis=1)
+
+
+def _even_out(state: State, r: int, cpus: Ints) -> None:
+    """Move one waiting task from the longest queue to the shortest, or else from the highest load to the lowest."""
+    nr, load = state.nr[r, cpus], state.load[r, cpus]
+    by_number = nr.max() - nr.min() >= 2
+    amount = nr if by_number else load
+    high, low = int(cpus[amount.argmax()]), int(cpus[amount.argmin()])
+    for t in np.flatnonzero(state.runnable[r] & (state.cpu[r] == high)):
+        may = t != state.cur[r, high] and state.layout.affinity[state.affinity_phase[r], t, low]
+        if may and (by_number or 2 * state.load_avg[r, t] <= load.max() - load.min()):
+            runqueue.place(state, r, int(t), low)
             runqueue.requeue(state, np.array([r]))
+            return

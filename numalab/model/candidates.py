@@ -12,7 +12,6 @@ from numalab.model.state import State
 
 #: Share of a gain that leaving one's own group's or preferred node costs.
 HYSTERESIS = 16
-UNIT_LOAD = 1024
 FULL = 1024
 
 
@@ -41,7 +40,7 @@ class Query:
     Attributes
     ----------
     r, t, cpu, node, group : (K,)
-    nr : (K, N) runnable tasks by node
+    nr, load : (K, N) runnable tasks and load by node
     free : (K, N) fewer tasks than the node holds
     """
 
@@ -51,24 +50,25 @@ class Query:
     node: Ints
     group: Ints
     nr: Ints
+    load: Ints
     free: Bools
 
     def rows(self, sel: Ints) -> Query:
         """Return some of the attempts."""
-        return Query(*(getattr(self, name)[sel] for name in ("r", "t", "cpu", "node", "group", "nr", "free")))
+        return Query(*(getattr(self, name)[sel] for name in ("r", "t", "cpu", "node", "group", "nr", "load", "free")))
 
 
 def query(state: State, r: Ints, t: Ints) -> Query:
     """Return the attempts of tasks with the state of all nodes."""
     fix = state.fix
-    nr = nr_by_node(state, r)
-    return Query(r, t, state.cpu[r, t], state.node_of_task[r, t], state.group[r, t], nr, nr < fix.task_capacity)
+    nr, load = by_node(state, state.nr[r]), by_node(state, state.load[r])
+    return Query(r, t, state.cpu[r, t], state.node_of_task[r, t], state.group[r, t], nr, load, nr < fix.task_capacity)
 
 
-def nr_by_node(state: State, r: Ints) -> Ints:
-    """Return the runnable tasks of each node: (K, N)."""
-    result = np.zeros((len(r), state.layout.nodes), np.int64)
-    result[:, state.fix.nodes_with_cpus] = np.add.reduceat(state.nr[r], state.fix.first_cpu, axis=1)
+def by_node(state: State, of_cpus: Ints) -> Ints:
+    """Return the sums over the CPUs of each node: (K, C) to (K, N)."""
+    result = np.zeros((len(of_cpus), state.layout.nodes), np.int64)
+    result[:, state.fix.nodes_with_cpus] = np.add.reduceat(of_cpus, state.fix.first_cpu, axis=1)
     return result
 
 

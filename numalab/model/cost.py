@@ -15,14 +15,43 @@ def charge(state: State, faults: Faults, live: Live) -> None:
     par, r = state.par, faults.r
     mapped = state.fix.mapcount[state.layout.vma_region[faults.v]]
     move = faults.c * (par.migrate_ns[r] + par.unmap_ns[r] * mapped) + faults.k * par.copy_page_ns[r]
+    flush = np.where(faults.migrated, faults.c * par.ipi_wait_ns[r] * mapped, 0)
     cost = faults.c * par.hint_fault_ns[r] + np.where(faults.migrated, move, 0)
     cost += np.where(faults.wrote, faults.c * par.wp_fault_ns[r], 0)
     tasks = state.layout.tasks
     total = np.bincount(r * tasks + faults.t, weights=cost, minlength=state.runs * tasks).astype(np.int64)
     state.debt_ns += total.reshape(state.runs, tasks)
-    moved = np.flatnonzero(faults.migrated)
+    if par.ipi_wait_ns.any():
+        np.add.at(state.wait_ns, (r, faults.t), flush)
+    met_in_passing = faults.migrated.copy()
+    flying = _note_flights(state, faults, move + flush)
+    met_in_passing[flying[state.moving_ns[r[flying], faults.t[flying]] > state.dt]] = False
+    moved = np.flatnonzero(met_in_passing)
     if moved.size:
-        _wait_for_pages(state, faults, live, moved, move[moved] // 1000)
+        _wait_for_pages(state, faults, live, moved, (move + flush)[moved] // 1000)
+
+
+def _note_flights(state: State, faults: Faults, takes: Ints) -> Ints:
+    """Note whose last migration of the step is not finished yet: whoever meets that page sleeps (4.5).
+
+    Parameters
+    ----------
+    takes : (K,) time of each migration, ns
+
+    Returns
+    -------
+    (F,) index of those faults
+    """
+    r, t = faults.r, faults.t
+    last = np.flatnonzero(np.r_[(r[1:] != r[:-1]) | (t[1:] != t[:-1]), True])
+    last = last[faults.migrated[last]]
+    r, t = r[last], t[last]
+    lacks = state.debt_ns[r, t] + state.wait_ns[r, t]
+    flies = (lacks > 0) & (state.waits_for[r, t] < 0)
+    r, t, last = r[flies], t[flies], last[flies]
+    state.moving[r, t], state.moving_ns[r, t] = faults.b[last], takes[last]
+    state.in_flight |= bool(last.size)
+    return last
 
 
 def _wait_for_pages(state: State, faults: Faults, live: Live, moved: Ints, micros: Ints) -> None:

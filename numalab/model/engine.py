@@ -62,7 +62,7 @@ class Engine:
         runqueue.start_and_bind(state)
         runqueue.pick_running(state)
         useful = runqueue.spend_time(state)
-        scan.run_due_scans(state)
+        useful = scan.run_due_scans(state, useful)
         live = touch.live_accesses(state, useful)
         faults = fault.take(state, touch.touch(state, live))
         if faults is not None:

@@ -49,7 +49,7 @@ def load_test(state: State, r: int, t: int, node: int) -> LoadTest:
     query = look.query(state, np.array([r]), np.array([t]))
     nodes = np.array([node])
     source, target, _, _ = (int(part[0]) for part in loadtest.loads(state, query, nodes))
-    moved = look.UNIT_LOAD
+    moved = int(state.load_avg[r, t])
     refused = bool(loadtest.too_imbalanced(state, query, nodes, moved)[0])
     return LoadTest(source, target, source - moved, target + moved, refused)
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from numalab.layout import BASE, FOLIO, HUGE, Bools, Ints
-from numalab.model import active, draws
+from numalab.model import active, draws, pagefilter
 from numalab.model.period import now_ms
 from numalab.model.state import State
 from numalab.model.touch import Touches
 
-EARLY_SCANS = 4
 RATE_WINDOW_MS = 100
 
 
@@ -216,26 +215,27 @@ def should_migrate(state: State, r: Ints, t: Ints, source: Ints, target: Ints, l
     (K,) bool
     """
     mine = state.fix.task_pid8[t]
-    unset = last_cpu < 0
-    own = ~unset & (last_pid == mine)
-    # two-stage test: two faults in a row from the target's node
-    one_stage = ~unset & (state.layout.cpu_node[np.maximum(0, last_cpu)] != target)
+    unset = pagefilter.is_unset(last_cpu, last_pid)
+    own = pagefilter.is_own(last_cpu, last_pid, mine)
     g = state.group[r, t]
-    answer = ~one_stage & (own | (g < 0))
-    foreign = np.flatnonzero(~one_stage & ~own & (g >= 0))
-    if foreign.size:
-        answer[foreign] = _group_allows(state, r[foreign], g[foreign], source[foreign], target[foreign])
-    deferred = (state.par.migrate_deferred[r] > 0) & ~own & (state.deferred[r, t] > 0)
-    answer &= ~deferred
-    return answer | _early(state, r, t, unset | own)
+    branch = pagefilter.branch(
+        early=_early(state, r, t, unset | own),
+        # two-stage test: two faults in a row from the target's node
+        elsewhere=~unset & (state.layout.cpu_node[np.maximum(0, last_cpu)] != target),
+        own=own,
+        deferred=(state.par.migrate_deferred[r] > 0) & (state.deferred[r, t] > 0),
+        ungrouped=g < 0,
+    )
+    answer = pagefilter.ALLOWS[branch]
+    asks = np.flatnonzero(branch == pagefilter.GROUP)
+    if asks.size:
+        answer[asks] = _group_allows(state, r[asks], g[asks], source[asks], target[asks])
+    return answer
 
 
 def _early(state: State, r: Ints, t: Ints, private: Bools) -> Bools:
     """Say which private faults come early enough in a task's life to migrate at once (``early_private``)."""
-    if not state.kernel.early_private:
-        return np.zeros(len(r), np.bool_)
-    early = (state.preferred[r, t] < 0) | (state.seq_seen[r, t] <= EARLY_SCANS)
-    return early & private
+    return pagefilter.is_early(state.kernel, state.preferred[r, t], state.seq_seen[r, t], private)
 
 
 def _group_allows(state: State, r: Ints, g: Ints, source: Ints, target: Ints) -> Bools:
@@ -246,21 +246,19 @@ def _group_allows(state: State, r: Ints, g: Ints, source: Ints, target: Ints) ->
     memory_source = state.gmem[r, g, source].sum(axis=1)
     memory_target = state.gmem[r, g, target].sum(axis=1)
     if rule == "memory":
-        less = memory_target < 3 * memory_source // 4
         there, here = active.is_active(state, r, g, target), active.is_active(state, r, g, source)
-        return there & (~here | less)
+        return pagefilter.memory_allows(memory_source, memory_target, here, there)
     cpu_source, cpu_target = state.gcpu[r, g, source].sum(axis=1), state.gcpu[r, g, target].sum(axis=1)
-    return (cpu_target > 3 * cpu_source) | (cpu_target * memory_source * 3 > cpu_source * memory_target * 4)
+    return pagefilter.cpu_memory_allows(memory_source, memory_target, cpu_source, cpu_target)
 
 
 def _defer(state: State, faults: Faults, rows: Ints, last_cpu: Ints, last_pid: Ints) -> None:
     """Count migration deferral: a foreign page seen from elsewhere starts it, foreign pages use it up (3.14)."""
-    late = ~_early(state, faults.r[rows], faults.t[rows], faults.private[rows])
-    rows, last_cpu, last_pid = rows[late], last_cpu[late], last_pid[late]
     r, t = faults.r[rows], faults.t[rows]
-    foreign = (last_cpu >= 0) & (last_pid != state.fix.task_pid8[t])
-    elsewhere = foreign & (state.layout.cpu_node[np.maximum(0, last_cpu)] != faults.here[rows])
-    used = ~elsewhere & (foreign | (last_cpu < 0))
+    unset, own = pagefilter.is_unset(last_cpu, last_pid), pagefilter.is_own(last_cpu, last_pid, state.fix.task_pid8[t])
+    elsewhere = ~unset & (state.layout.cpu_node[np.maximum(0, last_cpu)] != faults.here[rows])
+    foreign = ~own & ~_early(state, r, t, unset | own)
+    used, elsewhere = foreign & ~elsewhere, foreign & elsewhere
     np.add.at(state.deferred_used, (r[used], t[used]), 1)
     state.deferred_set[r[elsewhere], t[elsewhere]] = True
 

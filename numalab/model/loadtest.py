@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model.candidates import FULL, UNIT_LOAD, Query
+from numalab.model.candidates import FULL, Query
 from numalab.model.state import State
 
 
 def loads(state: State, query: Query, node: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the loads of source and target as the load test sees them, and both capacities: (K,) each."""
     rows = np.arange(len(node))
-    source, target = query.nr[rows, query.node] * UNIT_LOAD, query.nr[rows, node] * UNIT_LOAD
+    source, target = query.load[rows, query.node], query.load[rows, node]
     cap_source, cap_target = state.fix.capacity[query.node], state.fix.capacity[node]
     if state.kernel.capacity_after:
         return source, target, cap_source, cap_target
@@ -21,14 +21,14 @@ def loads(state: State, query: Query, node: Ints) -> tuple[Ints, Ints, Ints, Int
     return FULL * source // cap_source, FULL * target // cap_target, one, one
 
 
-def too_imbalanced(state: State, query: Query, node: Ints, moved: int) -> Bools:
+def too_imbalanced(state: State, query: Query, node: Ints, moved: Ints | int) -> Bools:
     """Say whether moving some load from the source to a node leaves them too uneven (``imbalance_rule``).
 
     Parameters
     ----------
     node : (K,) target
-    moved : int
-        Net load moved; 0 for a swap (every task weighs the same).
+    moved : (K,) int or 0
+        Load moved; 0 for a swap, whose loads are taken as equal.
 
     Returns
     -------
@@ -48,9 +48,6 @@ def too_imbalanced(state: State, query: Query, node: Ints, moved: int) -> Bools:
     imbalance = above_tolerance(new_source, new_target)
     if state.kernel.imbalance_rule == "threshold":
         return (imbalance > 0) & (imbalance > above_tolerance(source, target))
-    overshoot = (
-        new_source * cap_target < new_target * cap_source
-        if moved > 0
-        else new_target * cap_source < new_source * cap_target
-    )
+    new_source, new_target = new_source * cap_target, new_target * cap_source
+    overshoot = np.where(np.asarray(moved) > 0, new_source < new_target, new_target < new_source)
     return (imbalance > 0) & overshoot

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model.candidates import FULL, HYSTERESIS, UNIT_LOAD, Candidates, Found, Query, toward_zero
+from numalab.model.candidates import FULL, HYSTERESIS, Candidates, Found, Query, toward_zero
 from numalab.model.loadtest import too_imbalanced
-from numalab.model.state import State
+from numalab.model.state import UNIT_LOAD, State
 
 #: Share of a gain that bringing the other task to its preferred node adds.
 HOME_BONUS = 8
@@ -18,21 +18,24 @@ def examine(
 ) -> None:
     """Weigh each CPU, with the load test of a move made once per node, and biases toward home."""
     kernel = state.kernel
-    maymove = ~too_imbalanced(state, query, node, UNIT_LOAD)
+    threshold = state.par.numa_move_threshold[query.r]
+    gains_enough = (threshold == 0) | (base >= threshold)
+    maymove = ~too_imbalanced(state, query, node, state.load_avg[query.r, query.t])
     spare = is_spare(state, query, node)
     closed = np.zeros(len(sel), np.bool_)
     if kernel.node_classes:
         settled = spare & (allowed_imbalance(state, query, node) == 0)
         maymove = np.where(spare, settled, maymove)
-        closed = settled & _take_idle_cpu(state, query, found, sel, settled, at)
+        closed = _take_idle_cpu(state, query, found, sel, settled & gains_enough, at)
     valid = at.valid
     if kernel.numa_migrate_on:
         valid = valid & ~state.numa_moved_to[query.r[:, None], at.cpu]
-    swap_ok = valid & at.busy
+    imp, homeward, gains_too_little = _swap_value(state, query, node, own, base, at)
+    swap_ok = valid & at.busy & ~gains_too_little
     if kernel.spare_refuses_swap:
         swap_ok &= ~(spare[:, None] & at.same)
-    idle = valid & (at.cur < 0) & maymove[:, None]
-    imp, homeward = _swap_value(state, query, node, own, base, at)
+    may_gain = (maymove & gains_enough)[:, None]
+    idle = valid & (at.cur < 0) & may_gain
     margin = state.par.small_improvement[query.r][:, None]
     moveimp = base[:, None]
 
@@ -45,7 +48,7 @@ def examine(
         has_task, best_goes_home = _best_homeward(state, query, found, sel, o)
         usable = swap_ok[o] & ~(best_goes_home[:, None] & ~homeward[o]) if kernel.home_bias else swap_ok[o]
         take_idle = idle[o] & (moveimp[o] >= b)
-        take_move = usable & maymove[o][:, None] & (moveimp[o] > imp[o]) & (moveimp[o] > b)
+        take_move = usable & may_gain[o] & (moveimp[o] > imp[o]) & (moveimp[o] > b) & kernel.move_in_swap
         small = margin[o]
         enough = np.where(small > 0, (imp[o] >= small) & (imp[o] > b + small // 2), imp[o] > b)
         if kernel.home_bias:
@@ -69,10 +72,22 @@ def examine(
     found.gain[sel[~closed]] = best[~closed]
 
 
-def _swap_value(state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Candidates) -> tuple[Ints, Bools]:
-    """Return what each swap is worth, and whether it brings the other task to its preferred node: (K, X) each."""
+def _swap_value(
+    state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Candidates
+) -> tuple[Ints, Bools, Bools]:
+    """Return what each swap is worth: (K, X) each.
+
+    Returns
+    -------
+    imp : gain, of 1000
+    homeward : it brings the other task to its preferred node
+    too_little : it is within a group and gains less than ``numa_move_threshold``
+    """
+    threshold = state.par.numa_move_threshold[query.r][:, None]
     within = own[:, None] + at.task_gain
-    within = np.where(at.cur_grouped, within - toward_zero(within, HYSTERESIS), within)
+    too_little = at.same & at.cur_grouped & (threshold > 0) & (within < threshold)
+    cut = at.cur_grouped & (threshold == 0) & state.kernel.group_hysteresis
+    within = np.where(cut, within - toward_zero(within, HYSTERESIS), within)
     by_group = at.cur_grouped
     if state.kernel.pair_by_group:
         by_group = by_group & (query.group >= 0)[:, None]
@@ -82,7 +97,7 @@ def _swap_value(state: State, query: Query, node: Ints, own: Ints, base: Ints, a
     if state.kernel.home_bias:
         imp = np.where(wants == node[:, None], imp - toward_zero(imp, HYSTERESIS), imp)
         imp = np.where(homeward, imp + toward_zero(imp, HOME_BONUS), imp)
-    return imp, homeward
+    return imp, homeward, too_little
 
 
 def _best_homeward(state: State, query: Query, found: Found, sel: Ints, rows: Ints) -> tuple[Bools, Bools]:

@@ -27,8 +27,11 @@ PARAMETERS: dict[str, Parameter] = {
     "slice_us": Parameter(
         12000, "us", "time a task runs before the next of its CPU's queue", "CFS: 24 ms latency, 2 tasks", least=1
     ),
-    "wake_us": Parameter(
-        10000, "us", "a task with demand below 1000 decides anew to run or sleep this often", "choice", least=1
+    "shared_cpus": Parameter(
+        0,
+        "of 1000",
+        "CPUs' worth of work that all CPUs of an emulated guest share; 0: each CPU its own",
+        "a real machine",
     ),
     # costs
     "pte_scan_ns": Parameter(5, "ns/page", "looking at a page in a scan", "order of a cached load"),
@@ -43,6 +46,9 @@ PARAMETERS: dict[str, Parameter] = {
     "migrate_ns": Parameter(1500, "ns", "isolating and remapping a page, without copy and unmapping", "choice"),
     "copy_page_ns": Parameter(600, "ns/page", "copying 4 KiB between nodes", "about 7 GB/s"),
     "unmap_ns": Parameter(300, "ns/mapping", "reverse map walk and IPI for one mapping of a migrating page", "choice"),
+    "ipi_wait_ns": Parameter(
+        0, "ns/mapping", "waiting for busy CPUs to flush a mapping of a migrating page, without work", "a real machine"
+    ),
     "remote_cost": Parameter(
         500, "of 1000", "extra time of an access per 10 units of SLIT distance", "choice", most=1_000_000
     ),

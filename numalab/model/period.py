@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from numalab.layout import Ints
+from numalab.kernel import Kernel
+from numalab.layout import Bools, Ints
 from numalab.model.state import FAIL, LOCAL, PRIVATE, REMOTE, SHARED, State
 
 PERIOD_SLOTS = 10
@@ -55,34 +56,56 @@ def adapt(state: State, r: Ints, t: Ints, kinds: Ints, longest_before: Ints) -> 
     longest_before : (K,) longest period before placement decayed the faults; it bounds the doubling
     """
     shortest, _, longest = bounds(state, r, t)
-    period = state.period_ms[r, t]
     counts = state.locality[r, t]
-    local, remote = counts[:, LOCAL], counts[:, REMOTE]
-    idle = local + kinds[:, SHARED] == 0
-    if state.kernel.fail_slows:
-        idle |= counts[:, FAIL] != 0
-    step = -(-period // PERIOD_SLOTS)
-    threshold = state.par.numa_period_threshold[r]
-    local_tenths = 10 * local // np.maximum(1, local + remote)
-    if state.kernel.period_rule == "local":
-        diff = _by_local_share(state, local_tenths, kinds, threshold, step)
-    else:
-        diff = _private_first(local_tenths, kinds, threshold, step)
-    state.period_ms[r, t] = np.where(
-        idle, np.minimum(longest_before, 2 * period), np.clip(period + diff, shortest, longest)
-    )
-    busy = ~idle
-    state.locality[r[busy], t[busy]] = 0
+    state.period_ms[r, t], idle = adapted(
+        state.kernel, state.period_ms[r, t], counts, kinds, (shortest, longest, longest_before),
+        state.par.numa_period_threshold[r],
+    )  # fmt: skip
+    cleared = np.ones(len(r), np.bool_) if state.kernel.doubling_clears_counts else ~idle
+    state.locality[r[cleared], t[cleared]] = 0
     # several tasks of a process may put off its next scan in one step: the last one in task order stays
     state.next_scan_ms[r[idle], state.layout.task_process[t[idle]]] = (
         now_ms(state)[r[idle]] + state.period_ms[r[idle], t[idle]]
     )
 
 
-def _by_local_share(state: State, local_tenths: Ints, kinds: Ints, threshold: Ints, step: Ints) -> Ints:
+def adapted(
+    kernel: Kernel, period: Ints, counts: Ints, kinds: Ints, limits: tuple[Ints, Ints, Ints], threshold: Ints
+) -> tuple[Ints, Bools]:
+    """Apply the rule of the scan period.
+
+    Parameters
+    ----------
+    period : (K,) ms
+    counts : (K, 3) faults since they were last cleared: remote, local, failed
+    kinds : (K, 2) faults since the last placement, shared and private
+    limits : (K,) each, ms: shortest and longest period, longest before placement (it bounds the doubling)
+    threshold : (K,) tenths
+
+    Returns
+    -------
+    period : (K,) ms
+    idle : (K,) it was doubled: the next scan is put off and the counts are kept
+    """
+    shortest, longest, longest_before = limits
+    local, remote = counts[:, LOCAL], counts[:, REMOTE]
+    idle = local + kinds[:, SHARED] == 0
+    if kernel.fail_slows:
+        idle |= counts[:, FAIL] != 0
+    step = -(-period // PERIOD_SLOTS)
+    local_tenths = 10 * local // np.maximum(1, local + remote)
+    if kernel.period_rule == "local":
+        diff = _by_local_share(kernel, local_tenths, kinds, threshold, step)
+    else:
+        diff = _private_first(local_tenths, kinds, threshold, step)
+    changed = np.where(idle, np.minimum(longest_before, 2 * period), np.clip(period + diff, shortest, longest))
+    return changed, idle
+
+
+def _by_local_share(kernel: Kernel, local_tenths: Ints, kinds: Ints, threshold: Ints, step: Ints) -> Ints:
     """Slow down by the local share; speed up by what it lacks, scaled by the private share (before 4.14)."""
     private = kinds[:, PRIVATE]
-    both = kinds.sum(axis=1) + (1 if state.kernel.private_ratio_plus_one else 0)
+    both = kinds.sum(axis=1) + (1 if kernel.private_ratio_plus_one else 0)
     ratio = np.where(both > 0, -(-10 * private // np.maximum(1, both)), 0)
     slower = np.maximum(1, local_tenths - threshold) * step
     faster = -((threshold - local_tenths) * step * ratio // PERIOD_SLOTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model import active, period, topology, weights
+from numalab.model import active, period, placing, weights
 from numalab.model.state import State
 
 
@@ -57,13 +57,12 @@ def _decay(state: State, r: Ints, t: Ints) -> Ints:
     state.placed_run_ns[r, t], state.placed_wall_ns[r, t] = state.run_ns[r, t], end
 
     buffered = state.membuf[r, t]
-    change = buffered - state.mem[r, t] // 2
+    change = placing.memory_change(state.mem[r, t], buffered)
     state.mem[r, t] += change
     state.membuf[r, t] = 0
     cpu_change = np.zeros_like(change)
     if state.kernel.cpu_faults:
-        weighted = share[:, None, None] * state.cpubuf[r, t] // (seen + 1)[:, None, None]
-        cpu_change = weighted - state.cpuf[r, t] // 2
+        cpu_change = placing.cpu_change(state.cpuf[r, t], state.cpubuf[r, t], share[:, None, None], seen[:, None, None])
         state.cpuf[r, t] += cpu_change
     state.cpubuf[r, t] = 0
     summed = change.sum(axis=(1, 2))
@@ -99,39 +98,10 @@ def choose_preferred(state: State, r: Ints, t: Ints) -> Ints:
     -------
     (K,) node, -1 without faults
     """
-    faults = state.mem[r, t].sum(axis=2)
-    choice = _most(faults)
     g = state.group[r, t]
-    grouped = np.flatnonzero(g >= 0)
-    if grouped.size:
-        of_group = state.gmem[r[grouped], g[grouped]].sum(axis=2)
-        choice[grouped] = _choose_for_group(
-            state, faults[grouped], state.total[r[grouped], t[grouped]], of_group,
-            state.gtotal[r[grouped], g[grouped]], choice[grouped],
-        )  # fmt: skip
+    own, of_group = state.mem[r, t].sum(axis=2), state.gmem[r, g].sum(axis=2)
+    choice = placing.choice(
+        state.kernel, state.fix.class_, state.layout.distance,
+        (own, state.total[r, t]), (of_group, state.gtotal[r, g]), g >= 0,
+    )  # fmt: skip
     return np.where(choice >= 0, state.fix.nearest_with_cpus[np.maximum(0, choice)], -1)
-
-
-def _choose_for_group(state: State, faults: Ints, total: Ints, of_group: Ints, group_total: Ints, own: Ints) -> Ints:
-    """Apply ``preferred_rule`` to grouped tasks (thread S1, patch 1; topology since 3.19)."""
-    rule = state.kernel.preferred_rule
-    best = _most(of_group)
-    if rule == "weight_sum":
-        both = _most(_permille(faults, total) + _permille(of_group, group_total))
-        return np.where((best >= 0) & (best != own) & (both >= 0), both, own)
-    if rule == "group_max" or state.fix.class_ == topology.DIRECT:
-        return best
-    distance = state.layout.distance
-    if state.fix.class_ == topology.MESH:
-        score = topology.scores(of_group, distance, state.fix.class_, state.kernel)[:, 0]
-        return _most(_permille(score, group_total))
-    return np.array([topology.densest_cluster_node(row, distance) for row in of_group], np.int64)
-
-
-def _most(amount: Ints) -> Ints:
-    """Return the first node with the highest amount, -1 where all are 0: (K, N) to (K,)."""
-    return np.where(amount.max(axis=1) > 0, amount.argmax(axis=1), -1)
-
-
-def _permille(part: Ints, whole: Ints) -> Ints:
-    return np.where(whole[:, None] > 0, 1000 * part // np.maximum(1, whole)[:, None], 0)

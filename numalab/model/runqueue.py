@@ -7,7 +7,11 @@ from numpy.typing import NDArray
 
 from numalab.layout import Bools, Ints
 from numalab.model import draws, firsttouch
-from numalab.model.state import State
+from numalab.model.state import UNIT_LOAD, State
+
+MOST_NICE = 19
+#: Rounds a division by 65536.
+HALF = 32768
 
 
 def start_and_bind(state: State) -> None:
@@ -70,6 +74,8 @@ def _phase_now(state: State, r: int) -> int:
 def pick_running(state: State) -> None:
     """Choose the running task of every CPU: the queue's entry whose turn this time slice is."""
     fix = state.fix
+    if state.in_flight:
+        _wake(state)
     now = state.step_index * state.dt
     slot = now // (state.par.slice_us * 1000)
     if fix.always_runnable:
@@ -88,14 +94,34 @@ def pick_running(state: State) -> None:
     pick_rows(state, stale)
 
 
+def _wake(state: State) -> None:
+    """Wake the tasks whose page is no longer under migration; the others wait on."""
+    r, t = np.nonzero(state.waits_for >= 0)
+    moved_in, moved = np.nonzero(state.moving >= 0)
+    blocks = state.layout.blocks
+    wanted = r * blocks + state.waits_for[r, t]
+    waits = np.isin(wanted, moved_in * blocks + state.moving[moved_in, moved])
+    state.waits_for[r[~waits], t[~waits]] = -1
+    state.queue_changed[r[~waits]] = True
+    state.waited_ns[r[waits], t[waits]] += state.dt
+    state.in_flight = bool(moved.size)
+
+
 def _wants_to_run(state: State, rows: NDArray[np.intp]) -> Bools:
     one = state.layout
-    started = state.cpu[rows] >= 0
+    started = (state.cpu[rows] >= 0) & (state.waits_for[rows] < 0)
+    state.awake[rows] = started
     if state.fix.always_runnable:
         return started
-    slot = state.step_index[rows] * state.dt // (state.par.wake_us[rows] * 1000)
-    u = draws.draw_keyed(state.key[draws.WAKE][rows][:, None], np.arange(one.tasks)[None], slot[:, None])
-    return started & ((one.task_demand[None] == 1000) | (draws.permille(u) < one.task_demand[None]))
+    sleepers = state.fix.sleepers
+    slot = (state.step_index[rows] * state.dt)[:, None] // one.task_wake_ns[sleepers]
+    u = draws.draw_keyed(state.key[draws.WAKE][rows][:, None], sleepers[None], slot)
+    wants = started.copy()
+    wants[:, sleepers] &= draws.permille(u) < one.task_demand[sleepers]
+    full = np.where(wants[:, sleepers], one.task_weight[sleepers], 0)
+    keep, at = state.load_keep, (rows[:, None], sleepers)
+    state.load_avg[at] = (state.load_avg[at] * keep + full * (65536 - keep) + HALF) // 65536
+    return wants
 
 
 def build_queues(state: State, rows: NDArray[np.intp]) -> None:
@@ -104,18 +130,29 @@ def build_queues(state: State, rows: NDArray[np.intp]) -> None:
     size = len(rows)
     cpu = np.where(state.runnable[rows], state.cpu[rows], one.cpus)
     flat = (cpu + (np.arange(size) * (one.cpus + 1))[:, None]).ravel()
-    order = np.argsort(flat, kind="stable")
+    # tasks of a lower nice value come first: they alone take turns
+    order = np.argsort(flat, kind="stable") if state.fix.equal_nice else _by_nice(state, flat, size)
     nr = np.bincount(flat, minlength=size * (one.cpus + 1))
     first = np.cumsum(nr) - nr
     rank = np.empty(flat.size, np.int64)
     rank[order] = np.arange(flat.size) - first[flat[order]]
     state.rank[rows] = rank.reshape(size, one.tasks)
     state.nr[rows] = nr.reshape(size, one.cpus + 1)[:, : one.cpus]
+    state.load[rows] = state.nr[rows] * UNIT_LOAD if state.fix.equal_loads else _loads(state, rows)
+
+
+def _loads(state: State, rows: NDArray[np.intp]) -> Ints:
+    """Return the load of each CPU, averages of the tasks on it whether or not they want to run now: (K, C)."""
+    one = state.layout
+    cpu = np.where(state.awake[rows], state.cpu[rows], one.cpus)
+    flat = cpu + np.arange(len(rows))[:, None] * (one.cpus + 1)
+    total = np.bincount(flat.ravel(), weights=state.load_avg[rows].ravel(), minlength=len(rows) * (one.cpus + 1))
+    return total.astype(np.int64).reshape(len(rows), one.cpus + 1)[:, : one.cpus]
 
 
 def pick_rows(state: State, rows: NDArray[np.intp]) -> None:
     """Set ``running`` and ``cur`` of some runs from their queues and the time slice."""
-    turn = (state.slot[rows][:, None] + state.slice_phase[rows]) % np.maximum(1, state.nr[rows])
+    turn = (state.slot[rows][:, None] + state.slice_phase[rows]) % np.maximum(1, _turn_takers(state, rows))
     cpu = state.cpu[rows]
     running = state.runnable[rows] & (state.rank[rows] == np.take_along_axis(turn, np.maximum(cpu, 0), axis=1))
     state.running[rows] = running
@@ -124,6 +161,24 @@ def pick_rows(state: State, rows: NDArray[np.intp]) -> None:
     row, task = np.nonzero(running)
     cur[row, cpu[row, task]] = task
     state.cur[rows] = cur
+
+
+def _by_nice(state: State, flat: Ints, size: int) -> Ints:
+    return np.lexsort((np.tile(state.layout.task_nice, size), flat))
+
+
+def _turn_takers(state: State, rows: NDArray[np.intp]) -> Ints:
+    """Return how many tasks of each CPU take turns, those of the lowest nice value of its queue: (K, C)."""
+    one = state.layout
+    if state.fix.equal_nice:
+        return state.nr[rows]
+    lowest = np.full((len(rows), one.cpus + 1), MOST_NICE)
+    cpu = np.where(state.runnable[rows], state.cpu[rows], one.cpus)
+    at = (np.arange(len(rows))[:, None], cpu)
+    np.minimum.at(lowest, at, one.task_nice[None])
+    takers = np.zeros_like(lowest)
+    np.add.at(takers, at, one.task_nice[None] == lowest[at])
+    return takers[:, : one.cpus]
 
 
 def place(state: State, r: Ints | int, t: Ints | int, cpu: Ints | int) -> None:
@@ -136,7 +191,7 @@ def place(state: State, r: Ints | int, t: Ints | int, cpu: Ints | int) -> None:
 def requeue(state: State, rows: NDArray[np.intp]) -> None:
     """Bring the queues of some runs up to date within the step; their next step starts from new queues too."""
     build_queues(state, rows)
-    turn = (state.slot[rows][:, None] + state.slice_phase[rows]) % np.maximum(1, state.nr[rows])
+    turn = (state.slot[rows][:, None] + state.slice_phase[rows]) % np.maximum(1, _turn_takers(state, rows))
     cpu = state.cpu[rows]
     front = state.runnable[rows] & (state.rank[rows] == np.take_along_axis(turn, np.maximum(cpu, 0), axis=1))
     row, task = np.nonzero(front)
@@ -154,6 +209,21 @@ def spend_time(state: State) -> Ints:
     -------
     (R, T) useful time, ns; 0 for tasks that do not run
     """
+    if not state.own_cpus:
+        _end_waits_for_idle_cpus(state)
+        state.power = power(state)
+    if not state.in_flight:
+        return _spend(state)
+    r, t = np.nonzero(state.moving >= 0)
+    begun = state.debt_ns[r, t] + state.wait_ns[r, t] <= state.moving_ns[r, t]
+    useful = _spend(state)
+    done = state.debt_ns[r, t] + state.wait_ns[r, t] <= 0
+    state.moving[r[done], t[done]] = -1
+    state.flying = (r[begun & ~done], t[begun & ~done])
+    return useful
+
+
+def _spend(state: State) -> Ints:
     ran = state.slice_ns
     flat_running = state.running.ravel()
     wait, debt = state.wait_ns.ravel(), state.debt_ns.ravel()
@@ -166,13 +236,29 @@ def spend_time(state: State) -> Ints:
         state.waited_ns.ravel()[waiting] += waited
         ran.ravel()[waiting] -= waited
     state.run_ns += ran
+    got = ran if state.own_cpus else ran * state.power[:, None] // 1000
     owing = np.flatnonzero(debt)
     owing = owing[flat_running[owing]]
     if not owing.size:
-        return ran
-    useful = ran.copy()
-    owed, had = debt[owing], ran.ravel()[owing]
+        return got
+    useful = got.copy()
+    owed, had = debt[owing], got.ravel()[owing]
     useful.ravel()[owing] = np.maximum(0, had - owed)
-    state.sys_ns.ravel()[owing] += np.clip(owed, 0, had)
+    paid = np.clip(owed, 0, had)
+    state.sys_ns.ravel()[owing] += paid * ran.ravel()[owing] // np.maximum(1, had)
     debt[owing] = np.maximum(0, owed - had)
     return useful
+
+
+def _end_waits_for_idle_cpus(state: State) -> None:
+    """End the waits of an emulated guest in which no CPU works: idle CPUs answer at once."""
+    at_rest = (state.par.shared_cpus > 0) & ~(state.running & (state.wait_ns == 0)).any(axis=1)
+    if at_rest.any():
+        state.wait_ns[at_rest[:, None] & state.running] = 0
+
+
+def power(state: State) -> Ints:
+    """Return how much of a CPU each working CPU of an emulated guest has (``shared_cpus``), of 1000: (R,)."""
+    busy = np.maximum(1, (state.running & (state.wait_ns == 0)).sum(axis=1))
+    share = np.minimum(1000, state.par.shared_cpus // busy)
+    return np.where(state.par.shared_cpus > 0, share, 1000)

@@ -1,11 +1,13 @@
 """Scanning: when a task scans, what a window marks (docs/model.md 4.3, 4.4).
 
-A window is rare and short, so it is worked off one at a time; its pages are arrays.
+A scan takes its task's time, so it may last several steps. Windows are rare, so they are worked off one at a time,
+as generators that stop when the step's time is spent; their pages are arrays.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,15 +22,49 @@ VIRTUAL_FACTOR = 8
 STRETCH = 32
 
 
-def run_due_scans(state: State) -> None:
-    """Let the ticks of the step trigger scans of the running tasks."""
+def run_due_scans(state: State, useful: Ints) -> Ints:
+    """Let the ticks of the step trigger scans of the running tasks, and scanning tasks go on.
+
+    Parameters
+    ----------
+    useful : (R, T) useful time, ns
+
+    Returns
+    -------
+    (R, T) useful time left
+    """
     r, t = np.nonzero(state.running & (state.run_ns > state.stamp_ns + state.period_ms * 1_000_000))
-    if not r.size:
-        return
-    ticking = (state.step_index[r] + state.tick_phase[r, state.cpu[r, t]]) % state.tick_steps[r] == 0
-    r, t = r[ticking], t[ticking]
     if r.size:
-        _trigger(state, r, t)
+        ticking = (state.step_index[r] + state.tick_phase[r, state.cpu[r, t]]) % state.tick_steps[r] == 0
+        if state.scans:
+            ticking &= np.array([(int(run), int(task)) not in state.scans for run, task in zip(r, t, strict=True)])
+        r, t = r[ticking], t[ticking]
+        if r.size:
+            _trigger(state, r, t)
+    return _work(state, useful) if state.scans else useful
+
+
+def _work(state: State, useful: Ints) -> Ints:
+    """Let the running tasks that scan spend their time on it, in task order."""
+    useful = useful.copy()
+    for r, t in sorted(state.scans):
+        if not state.running[r, t] or useful[r, t] <= 0:
+            continue
+        window = state.scans[r, t]
+        window.run, window.time, window.spent = r, int(useful[r, t]), 0
+        done = next(window.course, None) is None
+        paid = min(window.spent, window.time)
+        power = max(1, int(state.power[r]))
+        state.sys_ns[r, t] += paid * 1000 // power
+        useful[r, t] -= paid
+        state.debt_ns[r, t] += window.spent - paid
+        window.ran_ns += window.spent * 1000 // power
+        if done:
+            if state.kernel.scan_overhead_stretch:
+                tick = int(state.par.tick_us[r]) * 1000
+                state.stamp_ns[r, t] += STRETCH * (window.ran_ns // tick * tick)
+            del state.scans[r, t]
+    return useful
 
 
 def _trigger(state: State, r: Ints, t: Ints) -> None:
@@ -49,7 +85,7 @@ def _trigger(state: State, r: Ints, t: Ints) -> None:
 
 
 def _scan(state: State, r: int, t: int, m: int, now: int) -> None:
-    """Take the process's scan window if it is open, and pay for it."""
+    """Take the process's scan window if it is open."""
     par = state.par
     if state.next_scan_ms[r, m] == 0:
         state.next_scan_ms[r, m] = now + par.scan_delay_ms[r]
@@ -62,78 +98,93 @@ def _scan(state: State, r: int, t: int, m: int, now: int) -> None:
             if state.kernel.mmap_lock == "try":
                 return
             state.wait_ns[r, t] += par.mmap_wait_ns[r]
-    looked, marked = scan_window(state, r, t, m, now)
-    cost = int(par.pte_scan_ns[r]) * looked + int(par.pte_update_ns[r]) * marked
-    state.debt_ns[r, t] += cost
-    if state.kernel.scan_overhead_stretch:
-        state.stamp_ns[r, t] += STRETCH * cost
+    state.scans[r, t] = begin(state, r, t, m)
+
+
+def begin(state: State, r: int, t: int, m: int) -> Window:
+    """Return a window for a task of a process, to be worked on."""
+    size = int(state.par.scan_size_mb[r]) * PAGES_PER_MB
+    window = Window(r, t, m, size, VIRTUAL_FACTOR * size)
+    window.course = scan_window(state, window)
+    return window
 
 
 @dataclass
-class _Window:
-    """Where a scan window stands."""
+class Window:
+    """Where a scan window stands.
+
+    Attributes
+    ----------
+    run, task, process : int
+        ``run`` is the row of the batch in this step.
+    pages, virtual : int
+        Pages it may still mark, and look at.
+    start : int
+        Page it goes on from.
+    forced, skipped, full : bool
+        Takes one area whoever used it; left one out; its budget is spent.
+    changed : int
+        Pages marked, as the budget counts them.
+    time, spent : int
+        Time of the step, and how much of it is spent, ns.
+    ran_ns : int
+        Run time spent so far.
+    course : iterator
+        Goes on with the scan; stops when the time is spent, ends with the window.
+    """
 
     run: int
     task: int
     process: int
-    now: int
-    start: int
     pages: int
     virtual: int
+    start: int = 0
     forced: bool = False
     skipped: bool = False
-    changed: int = 0
-    looked: int = 0
-    marked: int = 0
     full: bool = False
+    changed: int = 0
+    time: int = 0
+    spent: int = 0
+    ran_ns: int = 0
+    course: Iterator[bool] = field(default_factory=lambda: iter(()))
 
 
-def scan_window(state: State, r: int, t: int, m: int, now: int) -> tuple[int, int]:
-    """Mark one window of a process's memory from where the last one ended.
-
-    Returns
-    -------
-    looked, marked : int
-        Pages looked at; PTEs marked (a huge page is one).
-    """
-    size = int(state.par.scan_size_mb[r]) * PAGES_PER_MB
-    window = _Window(r, t, m, now, int(state.offset[r, m]), size, VIRTUAL_FACTOR * size)
+def scan_window(state: State, window: Window) -> Iterator[bool]:
+    """Mark one window of a process's memory from where the last one ended."""
+    m = window.process
+    window.start = int(state.offset[window.run, m])
     while True:
-        left_early = _walk(state, window)
-        if window.full:
-            state.offset[r, m] = window.start
-            break
-        if left_early:
-            state.offset[r, m] = window.start
-            break
+        left_early = yield from _walk(state, window)
+        if window.full or left_early:
+            state.offset[window.run, m] = window.start
+            return
         if state.kernel.pid_filter == "complete" and window.skipped and not window.forced:
-            window.forced, window.start = True, int(state.offset[r, m])
+            window.forced, window.start = True, int(state.offset[window.run, m])
             continue
-        state.seq[r, m] += 1
-        state.offset[r, m] = 0
-        break
-    return window.looked, window.marked
+        state.seq[window.run, m] += 1
+        state.offset[window.run, m] = 0
+        return
 
 
-def _walk(state: State, window: _Window) -> bool:
+def _walk(state: State, window: Window) -> Generator[bool, None, bool]:
     """Walk the areas from the window's start; True if a forced scan ended it."""
     fix, one = state.fix, state.layout
-    r, m = window.run, window.process
+    m = window.process
     areas = fix.process_vmas[m]
     first = int(np.searchsorted(fix.vma_end[areas], window.start, side="right"))
     if first == len(areas):
-        state.seq[r, m] += 1
-        state.offset[r, m] = 0
+        state.seq[window.run, m] += 1
+        state.offset[window.run, m] = 0
         window.start, first = 0, 0
     for v in areas[first:]:
         if not _may_scan(state, int(v)) or not _pid_filter(state, window, int(v)):
             continue
         window.start = max(window.start, int(one.vma_start[v]))
-        _scan_area(state, window, int(v))
+        yield from _scan_area(state, window, int(v))
         if window.full:
             return False
         if state.kernel.pid_filter == "complete":
-            state.prev_seq[r, v] = state.seq[r, m]
+            state.prev_seq[window.run, v] = state.seq[window.run, m]
         if window.forced:
             return True
     return False
@@ -152,14 +203,14 @@ def _may_scan(state: State, v: int) -> bool:
     return bool(one.vma_read[v] or one.vma_write[v])
 
 
-def _pid_filter(state: State, window: _Window, v: int) -> bool:
+def _pid_filter(state: State, window: Window, v: int) -> bool:
     """Say whether this thread may scan an area others use: only who faulted there lately (6.4 on)."""
     rule = state.kernel.pid_filter
     if rule == "none":
         return True
     r, m = window.run, window.process
     seq = int(state.seq[r, m])
-    if seq != 0 and window.now < state.vma_next_ms[r, v]:
+    if seq != 0 and now_ms(state)[r] < state.vma_next_ms[r, v]:
         return False
     if rule == "complete":
         _age_pids(state, window, v)
@@ -174,15 +225,15 @@ def _pid_filter(state: State, window: _Window, v: int) -> bool:
     return True
 
 
-def _age_pids(state: State, window: _Window, v: int) -> None:
+def _age_pids(state: State, window: Window, v: int) -> None:
     """Forget who faulted in an area long ago."""
     r = window.run
-    if state.seq[r, window.process] != 0 and window.now > state.vma_reset_ms[r, v]:
+    if state.seq[r, window.process] != 0 and now_ms(state)[r] > state.vma_reset_ms[r, v]:
         state.pids0[r, v], state.pids1[r, v] = state.pids1[r, v], 0
         state.vma_reset_ms[r, v] += 4 * state.par.scan_delay_ms[r]
 
 
-def _is_mine(state: State, window: _Window, v: int) -> bool:
+def _is_mine(state: State, window: Window, v: int) -> bool:
     """Say whether the scanning thread faulted in an area lately, or nobody can be expected to have."""
     r, m = window.run, window.process
     seq = int(state.seq[r, m])
@@ -197,7 +248,7 @@ def _is_mine(state: State, window: _Window, v: int) -> bool:
     return False
 
 
-def _scan_area(state: State, window: _Window, v: int) -> None:
+def _scan_area(state: State, window: Window, v: int) -> Iterator[bool]:
     """Scan one area chunk by chunk until it or the window's budget ends."""
     fix, one, kernel = state.fix, state.layout, state.kernel
     end_of_area, k = int(fix.vma_end[v]), int(fix.vma_block_pages[v])
@@ -206,7 +257,12 @@ def _scan_area(state: State, window: _Window, v: int) -> None:
         end = min(end_of_area, max(_align_up(window.start + window.pages, HUGE_PAGES), window.start + k))
         # a block belongs to the chunk its first page is in
         low, high = -(-(window.start - vma_start) // k), -(-(end - vma_start) // k)
-        changed, cut = _mark(state, window, v, low, high)
+        changed, cut = 0, False
+        while low < high and not cut:
+            if window.spent >= window.time:
+                yield True
+            low, marked, cut = _mark(state, window, v, low, high)
+            changed += marked
         window.changed = window.changed + changed if kernel.cumulative_pte_budget else changed
         if window.changed:
             window.pages -= end - window.start
@@ -218,19 +274,33 @@ def _scan_area(state: State, window: _Window, v: int) -> None:
             return
 
 
-def _mark(state: State, window: _Window, v: int, low: int, high: int) -> tuple[int, bool]:
-    """Mark blocks low..high of an area; return the pages marked and whether a shared page ended the area."""
+def _mark(state: State, window: Window, v: int, low: int, high: int) -> tuple[int, int, bool]:
+    """Mark blocks low..high of an area as far as the time lasts.
+
+    Returns
+    -------
+    low : int
+        Block to go on with.
+    marked : int
+        Pages marked.
+    cut : bool
+        A shared page ended the area.
+    """
     r = window.run
-    fix, one, kernel = state.fix, state.layout, state.kernel
+    fix, one, kernel, par = state.fix, state.layout, state.kernel, state.par
     k, kind = int(fix.vma_block_pages[v]), int(fix.vma_kind[v])
     first = int(one.vma_pte[v])
     shared = _left_alone_as_shared(state, r, v)
-    if shared and kernel.cow_skip_rest_of_vma and high > low:
-        window.looked += 1 if kind == HUGE else k
-        return 0, True
-    window.looked += (1 if kind == HUGE else k) * (high - low)
+    unit = 1 if kind == HUGE else k
+    look, mark = unit * int(par.pte_scan_ns[r]), unit * int(par.pte_update_ns[r])
+    if shared and kernel.cow_skip_rest_of_vma:
+        window.spent += look
+        return low + 1, 0, True
+    left = window.time - window.spent
     if shared or (kernel.skip_dirty_file and kind != HUGE and _dirty_file(state, v)):
-        return 0, False
+        count = high - low if look == 0 else min(high - low, -(-left // look))
+        window.spent += look * count
+        return low + count, 0, False
     ptes = slice(first + low, first + high)
     wanted = ~state.trapped[r, ptes]
     block = int(one.region_first[one.vma_region[v]])
@@ -239,9 +309,14 @@ def _mark(state: State, window: _Window, v: int, low: int, high: int) -> tuple[i
         wanted &= node != state.node_of_task[r, window.task]
     if fix.blocks_come_late:
         wanted &= node >= 0
+    # a block is begun as long as there is time
+    upto = np.cumsum(look + mark * wanted)
+    high = low + min(high - low, int(np.searchsorted(upto, left)) + 1)
+    window.spent += int(upto[high - low - 1])
+    ptes, wanted = slice(first + low, first + high), wanted[: high - low]
     count = int(np.count_nonzero(wanted))
     if not count:
-        return 0, False
+        return high, 0, False
     state.trapped[r, ptes] |= wanted
     if not kernel.keep_write:
         state.pte_write[r, ptes] &= ~wanted
@@ -249,10 +324,9 @@ def _mark(state: State, window: _Window, v: int, low: int, high: int) -> tuple[i
     state.counters["numa_pte_updates"][r] += count * k
     if kind == HUGE:
         state.counters["numa_huge_pte_updates"][r] += count
-    window.marked += count if kind == HUGE else count * k
     if fix.access_vma_random[v]:
         _enqueue(state, r, v, np.flatnonzero(wanted) + first + low)
-    return count * k, False
+    return high, count * k, False
 
 
 def _left_alone_as_shared(state: State, r: int, v: int) -> bool:

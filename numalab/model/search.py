@@ -10,7 +10,7 @@ import numpy as np
 
 from numalab.layout import Bools, Ints
 from numalab.model import maymove, weigh
-from numalab.model.candidates import UNIT_LOAD, Found, Query, candidates, gains, improvement, query
+from numalab.model.candidates import Found, Query, candidates, gains, improvement, query
 from numalab.model.state import State
 
 
@@ -65,8 +65,8 @@ def has_capacity(state: State, query: Query, node: Ints) -> Bools:
     """Say whether a node is not relatively more loaded than the source (4.2 to 4.18)."""
     rows, capacity = np.arange(len(node)), state.fix.capacity
     free_target, free_source = query.free[rows, node], query.free[rows, query.node]
-    source = query.nr[rows, query.node] * UNIT_LOAD * capacity[node] * state.par.imbalance_pct[query.r]
-    target = query.nr[rows, node] * UNIT_LOAD * capacity[query.node] * 100
+    source = query.load[rows, query.node] * capacity[node] * state.par.imbalance_pct[query.r]
+    target = query.load[rows, node] * capacity[query.node] * 100
     return (free_target | ~free_source) & (source > target)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import SEQUENTIAL, Bools, Ints
-from numalab.model import balance, touch
+from numalab.model import balance, runqueue, touch
 from numalab.model.state import State
 
 MILLION = 1_000_000
@@ -35,9 +35,14 @@ def skip_idle(state: State, until: Ints) -> None:
 def _idle_rows(state: State) -> Ints:
     if not state.fix.always_runnable:
         return np.zeros(0, np.int64)
+    if state.in_flight:
+        return np.zeros(0, np.int64)
     idle = ~state.queue_changed & ~state.maybe_uneven & ~(state.pending.any(axis=1))
     # closed forms below need time slices of whole steps
     idle &= (state.par.slice_us * 1000) % state.dt == 0
+    idle[[r for r, _ in state.scans]] = False
+    if not state.own_cpus:
+        idle &= ~(state.wait_ns.any(axis=1) | state.debt_ns.any(axis=1))
     return np.flatnonzero(idle)
 
 
@@ -88,6 +93,8 @@ def _advance(state: State, rows: Ints, steps: Ints) -> None:
     state.run_ns[rows] += ran
     state.sys_ns[rows] += np.clip(owed, 0, ran)
     useful = np.maximum(0, ran - owed)
+    if not state.own_cpus:
+        useful = runs * (dt * runqueue.power(state)[rows][:, None] // 1000)
     state.debt_ns[rows] = np.where(runs > 0, np.maximum(0, owed - ran), state.debt_ns[rows])
 
     now = at * dt

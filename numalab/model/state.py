@@ -24,11 +24,16 @@ COUNTERS = (
     "pgmigrate_fail",
     "migrate_refused",
     "minor_faults",
+    "migration_waits",
 )
 
 #: Indices of the last axis of the fault arrays and of ``locality``.
 SHARED, PRIVATE = 0, 1
 REMOTE, LOCAL, FAIL = 0, 1, 2
+#: Load of a task of nice 0 that always runs.
+UNIT_LOAD = 1024
+#: In which a task's load average falls by half while it sleeps: 32 periods of 1024 us.
+LOAD_HALF_LIFE_NS = 32 * 1024 * 1000
 #: Longer than any run, ns.
 FOREVER = 1 << 61
 
@@ -90,6 +95,10 @@ class Fixed:
         self.access_vma_random = np.zeros(one.vmas, np.bool_)
         self.access_vma_random[self.random_vma] = True
         self.always_runnable = bool((one.task_demand == 1000).all())
+        self.equal_loads = self.always_runnable and bool((one.task_weight == UNIT_LOAD).all())
+        #: tasks that sleep of their own will: their load is a decaying average
+        self.sleepers = np.flatnonzero(one.task_demand < 1000)
+        self.equal_nice = bool((one.task_nice == one.task_nice.min(initial=0)).all())
         self.huge = self.vma_kind == HUGE
 
 
@@ -116,6 +125,8 @@ class State:
         self.par = _parameters(kernel, params or {}, runs)
         self.shortest_period_ms, self.slowest_period_ms = windows.bounds(self.par, self.fix.rss)
         self.dt = int(self.par.step_us[0]) * 1000
+        self.power = np.full(runs, 1000)
+        self.own_cpus = not self.par.shared_cpus.any()
         one, tasks, nodes = layout, layout.tasks, layout.nodes
 
         def zeros(*shape: int) -> Ints:
@@ -125,11 +136,18 @@ class State:
             return np.full((runs, *shape), value, np.int64)
 
         self.step_index = zeros()
-        self.key = {stream: draws.stream_key(self.seed, stream) for stream in range(1, 12)}
+        self.key = {stream: draws.stream_key(self.seed, stream) for stream in range(1, 13)}
         # tasks
         self.cpu, self.node_of_task = full(-1, tasks), full(-1, tasks)
         self.run_ns, self.debt_ns, self.wait_ns = zeros(tasks), zeros(tasks), zeros(tasks)
         self.sys_ns, self.waited_ns = zeros(tasks), zeros(tasks)
+        # block whose migration a task has not finished, what that takes, block under migration it sleeps for
+        self.moving, self.moving_ns, self.waits_for = full(-1, tasks), zeros(tasks), full(-1, tasks)
+        self.in_flight = False
+        #: (run, task) of the pages in flight throughout the step
+        self.flying: tuple[Ints, Ints] = (np.zeros(0, np.int64),) * 2
+        #: scan windows that are not finished, by (run, task)
+        self.scans: dict[tuple[int, int], Any] = {}
         self.stamp_ns = zeros(tasks)
         self.period_ms = np.repeat(self.par.scan_delay_ms[:, None], tasks, axis=1)
         self.preferred, self.retry_ms = full(-1, tasks), zeros(tasks)
@@ -200,7 +218,11 @@ class State:
         self.tick_phase = ((phase >> np.uint64(32)).astype(np.int64)) % tick_steps[:, None]
         self.tick_steps = tick_steps
         self.affinity_phase = full(-1)
-        self.nr = zeros(one.cpus)
+        self.nr, self.load = zeros(one.cpus), zeros(one.cpus)
+        # started and not asleep for a page, as the queues of the step were filled
+        self.awake = np.zeros((runs, tasks), np.bool_)
+        self.load_avg = np.repeat(one.task_weight[None], runs, axis=0)
+        self.load_keep = round(65536 * 0.5 ** (self.dt / LOAD_HALF_LIFE_NS))
         self.rank = zeros(tasks)
         self.runnable = np.zeros((runs, tasks), np.bool_)
         self.running = np.zeros((runs, tasks), np.bool_)
@@ -233,6 +255,8 @@ class State:
             if isinstance(value, np.ndarray) and value.shape[:1] == (runs,):
                 setattr(self, name, value[rows])
         self.counters = {name: value[rows] for name, value in self.counters.items()}
+        row = {int(old): new for new, old in enumerate(rows)}
+        self.scans = {(row[r], t): window for (r, t), window in self.scans.items() if r in row}
         self.key = {stream: value[rows] for stream, value in self.key.items()}
         self.par = SimpleNamespace(**{name: value[rows] for name, value in vars(self.par).items()})
 

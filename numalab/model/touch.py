@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from numalab.layout import Ints
-from numalab.model import draws
+from numalab.layout import Bools, Ints
+from numalab.model import draws, flight
+from numalab.model.flight import Held
 from numalab.model.state import FOREVER, State
 
 NS = 1_000_000_000
@@ -88,10 +89,13 @@ def slowness(state: State, rows: Ints) -> Ints:
 def touch(state: State, live: Live) -> Touches:
     """Return the trapped PTE blocks that the step's accesses touch, first come first served."""
     found = []
+    held = flight.held(state)
     if len(state.fix.random_access):
-        found.append(_random(state, live))
+        found.append(_random(state, live, held))
     if state.fix.has_sequential:
-        found.append(_sequential(state, live))
+        found.append(_sequential(state, live, held))
+    if held.r.size and len(state.fix.random_access):
+        flight.meet_at_random(state, held, live.rate * live.useful // 1000)
     r, a, q, when = (np.concatenate(parts) for parts in zip(*found, strict=True)) if found else (NOTHING,) * 4
     widest = int(state.fix.vma_blocks.max(initial=0)) + 1
     order = np.argsort((r * len(state.layout.access_task) + a) * widest + when, kind="stable")
@@ -99,7 +103,7 @@ def touch(state: State, live: Live) -> Touches:
     return Touches(r[order], state.layout.access_task[a], q[order], a)
 
 
-def _random(state: State, live: Live) -> tuple[Ints, Ints, Ints, Ints]:
+def _random(state: State, live: Live, held: Held) -> tuple[Ints, Ints, Ints, Ints]:
     """Take the queued PTE blocks whose moment has come; the access is drawn by its share of the touches.
 
     Returns
@@ -124,27 +128,91 @@ def _random(state: State, live: Live) -> tuple[Ints, Ints, Ints, Ints]:
     r, j = np.nonzero((touched > 0) & (state.next_threshold[:, fix.random_vma] <= intensity))
     if not r.size:
         return (NOTHING,) * 4
-    which, q = _pop_due(state, r * one.vmas + fix.random_vma[j])
+    areas = r * one.vmas + fix.random_vma[j]
+    which, q, place = _pop_due(state, areas)
     r, j = r[which], j[which]
     u = draws.draw_keyed(state.key[draws.TOUCH][r], q, state.step_index[r])
     share = ((u >> np.uint64(44)).astype(np.int64) * touched[r, j]) >> 20
-    at = np.searchsorted(upto, before[r, j] + share, side="right") % weight.shape[1]
-    return r, fix.random_access[at], q, q - one.vma_pte[fix.random_vma[j]]
+    a = fix.random_access[np.searchsorted(upto, before[r, j] + share, side="right") % weight.shape[1]]
+    left = _left_trapped(state, live, held, r, a, q)
+    if left.any():
+        _put_back(state, areas[which[left]], q[left], place[left])
+        r, j, a, q = r[~left], j[~left], a[~left], q[~left]
+    return r, a, q, q - one.vma_pte[fix.random_vma[j]]
 
 
-def _pop_due(state: State, areas: Ints) -> tuple[Ints, Ints]:
+def _left_trapped(state: State, live: Live, held: Held, r: Ints, a: Ints, q: Ints) -> Bools:
+    """Say which finds do not fault yet: threads race through a burst, and sleep at a page in flight.
+
+    A find is left where the faults before it have used up its task's time, and from the first page in flight on.
+    """
+    one = state.layout
+    t, v = one.access_task[a], one.access_vma[a]
+    cost = _estimate(state, r, t, v, q)
+    task = r * one.tasks + t
+    spent = np.bincount(task, weights=cost, minlength=state.runs * one.tasks)
+    left = spent[task] >= live.useful[r, a]
+    b = q + state.fix.vma_block_offset[v]
+    if held.r.size:
+        flying = held.holds(state, r, t, b)
+        left |= np.isin(task, task[flying])
+    some = np.flatnonzero(left)
+    if not some.size:
+        return left
+    some = some[np.lexsort((q[some], a[some], task[some]))]
+    upto = np.cumsum(cost[some])
+    first = np.flatnonzero(np.r_[True, task[some[1:]] != task[some[:-1]]])
+    length = np.diff(np.r_[first, len(some)])
+    before = upto - cost[some] - np.repeat(upto[first] - cost[some[first]], length)
+    late = before >= live.useful[r[some], a[some]]
+    if held.r.size:
+        stops = flying[some] & ~late
+        passed = np.cumsum(stops)
+        late |= passed > np.repeat(passed[first] - stops[first], length)
+        met = some[stops]
+        flight.sleep(state, r[met], t[met], b[met])
+    left[some] = late
+    return left
+
+
+def _estimate(state: State, r: Ints, t: Ints, v: Ints, q: Ints) -> Ints:
+    """Return what a fault is expected to cost its task, ns: more if its page is on another node."""
+    fix, par = state.fix, state.par
+    c, k = fix.vma_fault_count[v], fix.vma_block_pages[v]
+    here = state.node[r, q + fix.vma_block_offset[v]] == state.node_of_task[r, t]
+    local = c * par.hint_fault_ns[r]
+    return np.where(here, local, local + c * par.migrate_ns[r] + k * par.copy_page_ns[r])
+
+
+def _put_back(state: State, areas: Ints, q: Ints, place: Ints) -> None:
+    """Return PTE blocks to the front of their areas' queues, in the order they had."""
+    one = state.layout
+    order = np.lexsort((place, areas))
+    areas, q, place = areas[order], q[order], place[order]
+    base = (areas // one.vmas) * one.pte_blocks + one.vma_pte[areas % one.vmas]
+    queue, threshold = state.queue.ravel(), state.queue_threshold.ravel()
+    thresholds = threshold[base + place]
+    group, first, count = np.unique(areas, return_index=True, return_counts=True)
+    head = state.queue_head.ravel()
+    head[group] -= count
+    at = base + np.repeat(head[group], count) + np.arange(len(areas)) - np.repeat(first, count)
+    queue[at], threshold[at] = q, thresholds
+    state.next_threshold.ravel()[group] = thresholds[first]
+
+
+def _pop_due(state: State, areas: Ints) -> tuple[Ints, Ints, Ints]:
     """Take from the queues of areas (flat run * V + v) all PTE blocks with threshold <= intensity.
 
     Returns
     -------
-    which, q : (K,) index into ``areas``; PTE block
+    which, q, place : (K,) index into ``areas``; PTE block; its place in the queue
     """
     one = state.layout
     head, length = state.queue_head.ravel(), state.queue_len.ravel()
     queue, threshold = state.queue.ravel(), state.queue_threshold.ravel()
     base = (areas // one.vmas) * one.pte_blocks + one.vma_pte[areas % one.vmas]
     intensity = state.intensity.ravel()[areas]
-    which_parts, q_parts = [], []
+    which_parts, q_parts, places = [], [], []
     open_ = np.arange(len(areas))
     width = 4
     while open_.size:
@@ -156,20 +224,21 @@ def _pop_due(state: State, areas: Ints) -> tuple[Ints, Ints]:
         row, col = np.nonzero(due)
         which_parts.append(open_[row])
         q_parts.append(queue[flat[row, col]].astype(np.int64))
+        places.append(at[row, col])
         head[areas[open_]] += count
         open_ = open_[count == width]
         width *= 8
     left = head[areas] < length[areas]
     following = threshold[base + np.minimum(head[areas], length[areas] - 1)]
     state.next_threshold.ravel()[areas] = np.where(left, following, FOREVER)
-    which, q = np.concatenate(which_parts), np.concatenate(q_parts)
+    which, q, place = np.concatenate(which_parts), np.concatenate(q_parts), np.concatenate(places)
     if state.fix.has_sequential:
         still = state.trapped[areas[which] // one.vmas, q]
-        which, q = which[still], q[still]
-    return which, q
+        which, q, place = which[still], q[still], place[still]
+    return which, q, place
 
 
-def _sequential(state: State, live: Live) -> tuple[Ints, Ints, Ints, Ints]:
+def _sequential(state: State, live: Live, held: Held) -> tuple[Ints, Ints, Ints, Ints]:
     """Walk regions in order; a fault costs its task time, so a task whose faults are cheap runs ahead."""
     one, fix = state.layout, state.fix
     walking = fix.sequential_access
@@ -182,19 +251,27 @@ def _sequential(state: State, live: Live) -> tuple[Ints, Ints, Ints, Ints]:
     carry = budget - count * visit
     start = state.pos[r, a]
     result = (NOTHING,) * 4
+    limit, flying = flight.distance(state, held, r, a) if held.r.size else (np.full(len(r), flight.BEYOND), NOTHING)
     walk = np.flatnonzero((state.pending[r, v] > 0) & (count > 0))
     if walk.size:
-        result, passed, left = _walk(state, r[walk], a[walk], t[walk], v[walk], visit[walk], budget[walk])
-        count[walk], carry[walk] = passed, left
+        part = (part[walk] for part in (r, a, t, v, visit, budget, limit))
+        result, count[walk], carry[walk] = _walk(state, *part)
+    stopped = np.flatnonzero(limit < count)
+    if stopped.size:
+        count[stopped], carry[stopped] = limit[stopped], 0
+        flight.sleep(state, r[stopped], t[stopped], flying[stopped])
     state.pos[r, a] = (start + count) % fix.vma_blocks[v]
     state.carry_ns[r, a] = carry
     return result
 
 
 def _walk(
-    state: State, r: Ints, a: Ints, t: Ints, v: Ints, visit: Ints, budget: Ints
+    state: State, r: Ints, a: Ints, t: Ints, v: Ints, visit: Ints, budget: Ints, limit: Ints
 ) -> tuple[tuple[Ints, Ints, Ints, Ints], Ints, Ints]:
-    """Walk through areas with trapped pages as far as the budget reaches, faults included."""
+    """Walk through areas with trapped pages as far as the budget reaches, faults included.
+
+    Faults end at the limit; the count returned does not, so that the caller sees who was stopped.
+    """
     one, fix, par = state.layout, state.fix, state.par
     blocks, k, c = fix.vma_blocks[v], fix.vma_block_pages[v], fix.vma_fault_count[v]
     most = np.minimum(blocks, budget // visit)
@@ -204,7 +281,7 @@ def _walk(
     trapped = state.trapped[r[:, None], q] & (step < most[:, None])
     here = state.node[r[:, None], q + fix.vma_block_offset[v][:, None]] == state.node_of_task[r, t][:, None]
     local_cost = c * par.hint_fault_ns[r]
-    remote_cost = c * (par.hint_fault_ns[r] + par.migrate_ns[r]) + k * par.copy_page_ns[r]
+    remote_cost = local_cost + c * par.migrate_ns[r] + k * par.copy_page_ns[r]
     est = np.where(trapped, np.where(here, local_cost[:, None], remote_cost[:, None]), 0)
     upto = np.cumsum(est + visit[:, None], axis=1)
     passes = (upto <= budget[:, None]) & (step < most[:, None])
@@ -212,6 +289,7 @@ def _walk(
     spent = np.where(count > 0, np.take_along_axis(upto, np.maximum(0, count - 1)[:, None], axis=1)[:, 0], 0)
     left = budget - spent
     left = np.where(count == most, np.minimum(left, visit - 1), left)
+    passes &= step < limit[:, None]
     row, col = np.nonzero(trapped & passes)
     refund = np.where(passes, est, 0).sum(axis=1)
     np.subtract.at(state.debt_ns, (r, t), refund)

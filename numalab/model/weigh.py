@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model.candidates import HYSTERESIS, UNIT_LOAD, Candidates, Found, Query, toward_zero
+from numalab.model.candidates import HYSTERESIS, Candidates, Found, Query, toward_zero
 from numalab.model.loadtest import too_imbalanced
 from numalab.model.state import State
 
@@ -61,12 +61,13 @@ def weigh(state: State, query: Query, node: Ints, own: Ints, group: Ints, base: 
     grouped = query.group >= 0
     threshold = par.numa_move_threshold[query.r][:, None]
     within = own[:, None] + at.task_gain
-    reduced = np.where(at.cur_grouped & (threshold == 0), within - toward_zero(within, HYSTERESIS), within)
+    cut = at.cur_grouped & (threshold == 0) & state.kernel.group_hysteresis
+    reduced = np.where(cut, within - toward_zero(within, HYSTERESIS), within)
     across = np.where(grouped, group, own)[:, None] + np.where(at.cur_grouped, at.group_gain, at.task_gain)
     imp = np.where(at.same, reduced, across)
     swap_ok = at.valid & at.busy & ~(at.same & at.cur_grouped & (threshold > 0) & (imp < threshold))
 
-    move_fits = ~too_imbalanced(state, query, node, UNIT_LOAD)
+    move_fits = ~too_imbalanced(state, query, node, state.load_avg[query.r, query.t])
     idle_ok = move_fits & _idle_allowed(state, query, node) & ~((threshold[:, 0] > 0) & (base < threshold[:, 0]))
     single = (state.nr[query.r, query.cpu] == 1)[:, None] & (state.nr[query.r[:, None], at.cpu] == 1)
     return Weighed(

@@ -25,6 +25,7 @@ from tqdm import tqdm
 from numalab import __version__, _data, runs
 from numalab.kernel import Kernel
 from numalab.machine import machine
+from numalab.model.params import PARAMETERS
 from numalab.patch_threads import Claim, Replay, convergence_trap
 from numalab.readers import perf_bench
 from numalab.simulation import simulate
@@ -221,7 +222,7 @@ def replay_stored() -> Replay:
         f"Stored results of `numalab replay convergence --full`: {len(facts['seeds'])} seeds, "
         f"step {facts['step_us']} us, numalab {facts['numalab']} at {facts['revision']}."
     )
-    outcome = Replay(THREAD, claims=claims(times), results=facts)
+    outcome = Replay(THREAD, claims=claims(times), results=facts | {"fitted": fitted()})
     outcome.text = "\n\n".join([_head(), how, times_table(times), claims_table(outcome.claims)])
     outcome.figures = {"times": plot_times(times)}
     return outcome
@@ -260,6 +261,7 @@ def stored_form(results: Sequence[Times], seeds: range) -> dict[str, Any]:
         "step_us": STEP_US,
         "rate_mbps": RATE_MBPS,
         "seeds": list(seeds),
+        "fitted": fitted(),
         "cases": [
             {
                 "label": one.case.label,
@@ -272,6 +274,12 @@ def stored_form(results: Sequence[Times], seeds: range) -> dict[str, Any]:
             for one in results
         ],
     }
+
+
+def fitted() -> dict[str, Any]:
+    """Return the constants that were fitted, and to what."""
+    sigma = PARAMETERS["balancer_sigma"]
+    return {"balancer_sigma": {"value": sigma.default, "to": "the mail's words about the kernel before the series"}}
 
 
 def stored() -> list[Times]:

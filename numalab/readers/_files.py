@@ -8,7 +8,18 @@ import numpy as np
 import xarray as xr
 
 from numalab import runs
-from numalab.readers import _assemble, _events, ftrace, node_numastat, numa_maps, sched, tasks, vmstat, zoneinfo
+from numalab.readers import (
+    _assemble,
+    _events,
+    ftrace,
+    node_numastat,
+    numa_maps,
+    perf_lock,
+    sched,
+    tasks,
+    vmstat,
+    zoneinfo,
+)
 from numalab.readers._assemble import Parts
 from numalab.readers._reading import Found, Reading
 from numalab.readers._text import Skipped
@@ -157,3 +168,48 @@ def read_zoneinfo(text: str, source: str, _release: str | None = None) -> Readin
         parts.variables["free_pages"] = np.array([[[nodes[node]["free"] for node in parts.nodes]]], dtype=np.int64)
 
     return _reading(report, "zoneinfo", found, fill)
+
+
+def read_perf_lock(text: str, source: str, _release: str | None = None) -> Reading:
+    """Read perf lock: who waited for locks, and of these the look-up of a shared policy."""
+    report = perf_lock.parse_lock(text, source)
+    waits = [wait for wait in report.waits if wait.is_lookup]
+    worst = max(report.waits, key=lambda wait: wait.total_s)
+    found = [
+        Found(
+            report.waits[0].line,
+            f"{len(report.waits)} locks or callers, {sum(wait.contended for wait in report.waits)} waits",
+        ),
+        Found(worst.line, f"the longest in all: {worst.name} ({worst.kind}), {worst.total_s:.3g} s"),
+        Found(
+            waits[0].line if waits else 0,
+            f"of these the look-up of a shared policy: {sum(wait.contended for wait in waits)} waits, "
+            f"{sum(wait.total_s for wait in waits):.3g} s",
+        ),
+    ]
+
+    def fill(parts: Parts) -> None:
+        parts.variables["lock_waits"] = np.array([sum(wait.contended for wait in waits)])
+        parts.variables["lock_total_wait_s"] = np.array([float(sum(wait.total_s for wait in waits))])
+
+    return _reading(report, "perf-lock", found, fill)
+
+
+def read_perf_report(text: str, source: str, _release: str | None = None) -> Reading:
+    """Read perf report: the share of time in the look-up of a shared policy and its lock."""
+    report = perf_lock.parse_report(text, source)
+    area, waiting = report.area_share(), report.waiting_share()
+    top = max(report.symbols, key=lambda symbol: symbol.own)
+    found = [
+        Found(report.symbols[0].line, f"{len(report.symbols)} symbols; the largest {top.name}, {top.own:g} %"),
+        Found(0, f"spinning for any lock: {report.spinning_share():.2%}"),
+    ]
+    for what, share in (("in the look-up of a shared policy", area), ("spinning for its lock", waiting)):
+        chains = "not known without call chains (perf record -g)"
+        found.append(Found(0, f"{what}: {chains if share is None else f'{share:.2%}'}"))
+
+    def fill(parts: Parts) -> None:
+        for name, share in (("lock_area_share", area), ("lock_waiting_share", waiting)):
+            parts.variables[name] = np.array([np.nan if share is None else share])
+
+    return _reading(report, "perf-report", found, fill)

@@ -220,7 +220,7 @@ def _provenance(out: Collected, log: workload_log.Report | None, report: ftrace.
             "distance": meta["topology"]["distance"],
             **_sizes(out),
         },
-        "sysctl": _sysctl(meta),
+        "sysctl": sysctl(meta),
         "command": command,
         "zero_s": parts.zero,
         "meta": meta,
@@ -249,7 +249,8 @@ def _sizes(out: Collected) -> dict[str, dict[str, int]]:
     return found
 
 
-def _sysctl(meta: dict[str, Any]) -> dict[str, int | str]:
+def sysctl(meta: dict[str, Any]) -> dict[str, int | str]:
+    """Return the settings of meta.json, one level deep, numbers as numbers."""
     flat: dict[str, int | str] = {}
     for key, value in (meta.get("sysctl") or {}).items():
         pairs = value.items() if isinstance(value, dict) else [(key.removeprefix("kernel."), value)]

@@ -12,7 +12,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from numalab.readers import ftrace, nlmon, node_numastat, numa_maps, sched, tasks, vmstat, zoneinfo
+from numalab.readers import (
+    ftrace,
+    lkp,
+    mmtests,
+    nlmon,
+    node_numastat,
+    numa_maps,
+    perf_lock,
+    sched,
+    tasks,
+    vmstat,
+    zoneinfo,
+)
 from numalab.readers._reading import Found, Reading
 from numalab.readers._text import Skipped
 
@@ -133,26 +145,33 @@ def _describe(test: Test) -> str:
 # ---------------------------------------------------------------- all
 
 
-def _file(function: str) -> Callable[[str, str, str | None], Reading]:
+def _file(function: str, module: str = "_files") -> Callable[[str, str, str | None], Reading]:
     """Return a reader that imports numpy and xarray only when it is called."""
 
     def call(text: str, source: str, release: str | None) -> Reading:
-        reading: Reading = getattr(import_module("numalab.readers._files"), function)(text, source, release)
+        reading: Reading = getattr(import_module(f"numalab.readers.{module}"), function)(text, source, release)
         return reading
 
     return call
 
 
-# The order matters: the first that fits is taken, and /proc/zoneinfo holds lines of /proc/vmstat.
+# The order matters: the first that fits is taken. A table may name the command perf bench numa, and /proc/zoneinfo
+# holds lines of /proc/vmstat.
 FORMATS: dict[str, Format] = {
     known.name: known
     for known in (
+        Format("lkp", "comparison table of LKP", lkp.looks_like, _file("read_lkp", "tables")),
+        Format("mmtests", "comparison table of MMTests", mmtests.looks_like, _file("read_mmtests", "tables")),
         Format(
             "perf-bench-numa",
             "output of perf bench numa mem",
             lambda text: _PERF.search(text) is not None,
             _read_perf,
         ),
+        Format(
+            "perf-lock", "perf lock contention, perf lock report", perf_lock.looks_like_lock, _file("read_perf_lock")
+        ),
+        Format("perf-report", "perf report", perf_lock.looks_like_report, _file("read_perf_report")),
         Format("ftrace", "trace events of NUMA balancing", ftrace.looks_like, _file("read_ftrace")),
         Format("tasks", "tasks.log of the sampler", tasks.looks_like, _file("read_tasks")),
         Format("sched", "/proc/PID/sched", sched.looks_like, _file("read_sched")),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from numalab.layout import BASE
-from numalab.model.scan import scan_window
+from numalab.model.scan import begin
 from numalab.model.state import State
 from tests.model.small import counted, place, state_of
 
@@ -48,9 +48,14 @@ def areas(kernel: str, count: int, *, blocks: int = 4, block_pages: int = 1, kin
     return setting(kernel, **{**each, **{name: [value] * count for name, value in flags.items()}, **rest})
 
 
-def window(state: State, now: int = 10_000, t: int = 0) -> tuple[int, int]:
-    """Pages looked at, and marked."""
-    return scan_window(state, 0, t, int(state.layout.task_process[t]), now)
+def window(state: State) -> tuple[int, int]:
+    """Pages looked at, and marked, by task 0 at 10 s; told from what they cost."""
+    state.step_index[0] = 10 * 10**9 // state.dt - 1
+    state.par.pte_scan_ns[0], state.par.pte_update_ns[0] = 1, 1 << 30
+    scan = begin(state, 0, 0, int(state.layout.task_process[0]))
+    scan.time = 1 << 60
+    assert list(scan.course) == []
+    return scan.spent % (1 << 30), scan.spent >> 30
 
 
 def marked(state: State) -> list[int]:

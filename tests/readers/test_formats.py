@@ -6,6 +6,8 @@ from numalab.readers import formats
 from tests.readers.helpers import GOLDEN, golden
 
 TEXTS = {
+    "lkp": [f"lkp/{name}.txt" for name in ("018", "020", "051", "054", "086", "three", "flat")],
+    "mmtests": [f"mmtests/{name}.txt" for name in ("039", "042", "044", "046", "047", "five")],
     "vmstat": ["vmstat/log.txt", "vmstat/paste.txt"],
     "numastat": ["numastat/log.txt", "numastat/grep.txt"],
     "tasks": ["tasks/log.txt"],
@@ -13,6 +15,8 @@ TEXTS = {
     "sched": ["sched/log.txt", "sched/new.txt", "sched/old.txt"],
     "ftrace": ["ftrace/trace.txt", "ftrace/others.txt"],
     "zoneinfo": ["zoneinfo/zoneinfo.txt"],
+    "perf-lock": ["perf_lock/contention.txt", "perf_lock/stack.txt", "perf_lock/report.txt"],
+    "perf-report": ["perf_report/ipi.txt", "perf_report/policy.txt", "perf_report/flat.txt"],
     "perf-bench-numa": ["023/input.txt", "048/input.txt"],
 }
 CASES = [(name, file) for name, files in TEXTS.items() for file in files]

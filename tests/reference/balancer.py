@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.reference.draws import BALANCE, PICK, draw, normal
 from tests.reference.groups import group_faults, group_weight, task_weight
-from tests.reference.load import capacity, idle_cpus, imbnr, nr
+from tests.reference.load import capacity, cpu_load, idle_cpus, imbnr, load, nr
 from tests.reference.scheduling import change_cpus
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def balance_node(o: Oracle, n: int) -> None:
     c = busiest_queue(o, n, b)
     if c < 0:  # spec 8.1: no queue to take from counts as balanced, not as failed
         return
-    queue = o.queue[c]
+    queue = sorted(o.queue[c])  # spec 8.1: "in task order": whatever the nice values
     first = draw(o.seed, PICK, o.N + n, o.i) % len(queue)
     for t in queue[first:] + queue[:first]:
         targets = [x for x in o.node_cpus[n] if o.allowed(t, x)]
@@ -57,7 +57,7 @@ def balance_node(o: Oracle, n: int) -> None:
 def seen_load(o: Oracle, n: int, m: int) -> int:
     """8.1, l_m: load of node m as node n sees it."""
     noise = max(0, 10**6 + o.par.balancer_sigma * normal(draw(o.seed, BALANCE, n * o.N + m, o.i)))
-    return nr(o, m) * 1024 * 1024 // capacity(o, m) * noise // 10**6
+    return load(o, m) * 1024 // capacity(o, m) * noise // 10**6
 
 
 def busiest_node(o: Oracle, n: int, seen: dict[int, int]) -> int:
@@ -133,13 +133,19 @@ def hot(o: Oracle, t: int, c: int, b: int, n: int, idle: bool) -> bool:
 
 
 def even_out(o: Oracle, n: int) -> None:
-    """8.3: within node n one task goes from the longest queue to the shortest."""
+    """8.3: within node n one task goes from the longest queue to the shortest, else from the highest load."""
     cpus = o.node_cpus[n]
     highest = max(cpus, key=lambda c: (len(o.queue[c]), -c))
     lowest = min(cpus, key=lambda c: (len(o.queue[c]), c))
-    if len(o.queue[highest]) - len(o.queue[lowest]) < 2:
-        return
-    for t in o.queue[highest]:
-        if t != o.cur[highest] and o.allowed(t, lowest):
+    by_load = len(o.queue[highest]) - len(o.queue[lowest]) < 2
+    difference = 0
+    if by_load:
+        highest = max(cpus, key=lambda c: (cpu_load(o, c), -c))
+        lowest = min(cpus, key=lambda c: (cpu_load(o, c), c))
+        difference = cpu_load(o, highest) - cpu_load(o, lowest)
+    for t in sorted(o.queue[highest]):
+        if t == o.cur[highest] or not o.allowed(t, lowest):
+            continue
+        if not by_load or 2 * o.load_avg[t] <= difference:
             change_cpus(o, [(t, lowest)])
             return

@@ -10,6 +10,7 @@ import numpy as np
 from numalab.kernel import Kernel, names, table
 from numalab.layout import BASE, FOLIO, HUGE, RANDOM, SEQUENTIAL, Layout
 from numalab.model.state import State
+from tests.reference.tiny import WAKES, unlike_tasks
 
 FOREVER = 2**62
 MS = 1_000_000
@@ -51,10 +52,13 @@ def random_params(rng: random.Random) -> dict[str, int]:
         "step_us": step,
         "tick_us": rng.choice([1000, 4000]),
         "slice_us": rng.choice([step, 3 * step, 5000]),
-        "wake_us": rng.choice([2000, 10000]),
-        "hint_fault_ns": rng.choice([1200, 40_000]),
+        "shared_cpus": rng.choice([0, 0, 0, 700, 1000, 2500]),
+        "hint_fault_ns": rng.choice([1200, 40_000, 250_000]),
         "migrate_ns": rng.choice([1500, 60_000]),
-        "pte_update_ns": rng.choice([60, 2000]),
+        "ipi_wait_ns": rng.choice([0, 0, 0, 30_000, 400_000]),
+        # a window of 256 pages or more often lasts several steps
+        "pte_scan_ns": rng.choice([0, 5, 5, 5, 100_000]),
+        "pte_update_ns": rng.choice([60, 2000, 200_000]),
         "remote_cost": rng.choice([0, 500, 2000]),
         "balancer_sigma": rng.choice([0, 100, 400]),
         "fork_spread": rng.choice([0, 30, 300]),
@@ -167,6 +171,7 @@ def random_layout(rng: random.Random) -> Layout:
     def of(name: str) -> list[Any]:
         return [region[name] for region in regions]
 
+    unlike, demand = unlike_tasks(rng, tasks), rng.choice([1000, 1000, 1000, 500])
     starts = [rng.choice([0, 0, 0, 30 * MS, 55 * MS]) for _ in range(processes)]
     shared = [regions[v["g"]]["shared"] for v in vmas]
     fields: dict[str, Any] = {
@@ -174,7 +179,10 @@ def random_layout(rng: random.Random) -> Layout:
         "node_reserved": [min(memory[n], rng.choice([0, 50])) for n in range(nodes)], "node_watermark": watermark,
         "node_llcs": [rng.choice([1, 1, 2])] * nodes, "cpu_node": cpu_node, "cpu_core": cpu_core,
         "task_process": task_process, "task_pid": [1000 + t for t in range(tasks)],
-        "task_demand": [rng.choice([1000, 1000, 1000, 500])] * tasks,
+        "task_demand": [unlike[t][2] if t in unlike else demand for t in range(tasks)],
+        "task_nice": [unlike[t][0] if t in unlike else 0 for t in range(tasks)],
+        "task_weight": [unlike[t][1] if t in unlike else 1024 for t in range(tasks)],
+        "task_wake_ns": [rng.choice(WAKES) for _ in range(tasks)],
         "task_start_ns": [starts[m] for m in task_process], "affinity_ns": affinity_ns,
         "region_first": of("first"), "region_blocks": of("blocks"), "region_block_pages": of("k"),
         "region_kind": of("kind"), "block_node": [n for region in regions for n in region["node"]],
@@ -219,6 +227,10 @@ PER_RUN = [
     "total",
     "placed_run_ns",
     "placed_wall_ns",
+    "moving",
+    "moving_ns",
+    "waits_for",
+    "load_avg",
     "mem",
     "cpuf",
     "membuf",

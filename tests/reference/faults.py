@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from numalab.layout import BASE, FOLIO, HUGE
+from tests.reference import flights
 from tests.reference.draws import ISOLATE, WRITE, draw
 from tests.reference.groups import active, group_cpu, group_faults
 from tests.reference.scan import pid_bit
@@ -154,17 +155,18 @@ def misplaced(o: Oracle, f: Fault, src: int, here: int, deferral: Deferral) -> b
 def filter_says_yes(o: Oracle, f: Fault, src: int, dst: int, deferral: Deferral) -> bool:
     """4.6, 4 b to f: the migration filter."""
     t, g, mine = f.task, o.group[f.task], o.pid8[f.task]
-    unset = f.last_cpu < 0
+    unset = f.last_cpu < 0 or f.last_pid == 255
+    own = mine == 255 if f.last_cpu < 0 else f.last_pid == mine
     # b
-    if o.sw.early_private and (o.preferred[t] == -1 or o.seq_seen[t] <= 4) and (unset or f.last_pid == mine):
+    if o.sw.early_private and (o.preferred[t] == -1 or o.seq_seen[t] <= 4) and (unset or own):
         return True
     # c
     if not unset and o.lay.cpu_node[f.last_cpu] != dst:
-        if o.sw.migrate_deferred > 0 and f.last_pid != mine:
+        if o.sw.migrate_deferred > 0 and not own:
             deferral.set.add(t)
         return False
     # d
-    if not unset and f.last_pid == mine:
+    if own:
         return True
     if o.sw.migrate_deferred > 0 and o.deferred[t] > 0:
         deferral.used[t] = deferral.used.get(t, 0) + 1
@@ -252,25 +254,36 @@ def write(o: Oracle, f: Fault) -> None:
 
 
 def migration_cost(o: Oracle, f: Fault) -> int:
-    """4.8: ns one migration takes."""
+    """4.8: ns of work one migration takes."""
     unmap = o.par.unmap_ns * o.mapcount[f.region]
     return f.c * (o.par.migrate_ns + unmap) + f.k * o.par.copy_page_ns
 
 
+def ipi_wait(o: Oracle, f: Fault) -> int:
+    """4.8: ns a migration waits for the other CPUs of an emulated guest."""
+    return f.c * o.par.ipi_wait_ns * o.mapcount[f.region]
+
+
+def migration_time(o: Oracle, f: Fault) -> int:
+    """4.8: ns from the start of a migration to its end: work and wait."""
+    return migration_cost(o, f) + ipi_wait(o, f)
+
+
 def charge(o: Oracle, listed: list[Fault], live: dict[int, int]) -> None:
-    """4.8: faults become debt, migrations make the others wait."""
-    X: dict[int, int] = {}  # per region
-    X_t: dict[tuple[int, int], int] = {}  # per region and task
+    """4.8: faults become debt, long migrations hold their pages, short ones make the others wait."""
     for f in listed:
         o.debt_ns[f.task] += f.c * o.par.hint_fault_ns + f.wp_ns
         if f.migrated:
-            cost = migration_cost(o, f)
-            o.debt_ns[f.task] += cost
-            D = cost // 1000
+            o.debt_ns[f.task] += migration_cost(o, f)
+            o.wait_ns[f.task] += ipi_wait(o, f)
+    left_out = flights.note(o, listed, lambda f: migration_time(o, f))
+    X: dict[int, int] = {}  # per region
+    X_t: dict[tuple[int, int], int] = {}  # per region and task
+    for f in listed:
+        if f.migrated and not any(f is other for other in left_out):
+            D = migration_time(o, f) // 1000
             X[f.region] = X.get(f.region, 0) + D * D
             X_t[f.region, f.task] = X_t.get((f.region, f.task), 0) + D * D
-    if not X:
-        return
     for a in live:
         t, g = o.lay.access_task[a], o.lay.vma_region[o.lay.access_vma[a]]
         others = X.get(g, 0) - X_t.get((g, t), 0)

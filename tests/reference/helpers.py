@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from numalab.kernel import Kernel
-from tests.reference import faults, scan
+from numalab.layout import RANDOM, SEQUENTIAL
+from tests.reference import faults, scan, scheduling
 from tests.reference.oracle import Oracle
 from tests.reference.tiny import tiny_layout
 
@@ -29,8 +30,10 @@ def first_step_with(o, what, limit=5000):
 
 
 def window_of(o, t=0):
+    """A whole window at once."""
     window = scan.Window(o, t)
-    window.walk()
+    for _ in window.blocks:
+        pass
     return window
 
 
@@ -41,6 +44,31 @@ def a_fault(o, t=0, q=0, last=None):
         o.last_cpu[q], o.last_pid[q] = last
     (f,) = faults.handle(o, [(t, q)])
     return f
+
+
+def trap(o, blocks):
+    """Trap blocks of the only VMA, their thresholds reached."""
+    for q in blocks:
+        o.trapped[q] = True
+    o.pending[0] += len(blocks)
+
+
+def two_accesses(first=RANDOM, second=SEQUENTIAL, **rest):
+    """One task, two accesses to the same local region, both from block 0."""
+    return oracle(
+        threads=1,
+        home=0,
+        nodes=1,
+        access_task=[0, 0],
+        access_vma=[0, 0],
+        access_rate=[1000] * 2,
+        access_order=[first, second],
+        access_write=[0] * 2,
+        access_start=[0] * 2,
+        access_from_ns=[0] * 2,
+        access_until_ns=[2**62] * 2,
+        **rest,
+    )
 
 
 def remote(kernel="4.15", **rest):
@@ -59,7 +87,7 @@ def two_nodes(kernel="4.15", cpus=2, threads=4, **rest):
 
 def place(o, cpus):
     o.cpu = list(cpus)
-    o.queue = [[t for t in range(o.T) if o.cpu[t] == c] for c in range(o.C)]
+    o.queue = [scheduling.queued(o, [t for t in range(o.T) if o.cpu[t] == c]) for c in range(o.C)]
     o.cur = [q[0] if q else -1 for q in o.queue]
 
 

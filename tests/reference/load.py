@@ -20,9 +20,14 @@ def idle_cpus(o: Oracle, n: int) -> int:
     return sum(not o.queue[c] for c in o.node_cpus[n])
 
 
+def cpu_load(o: Oracle, c: int) -> int:
+    """4.2: load of CPU c, of tasks that sleep too unless they do so for a page."""
+    return sum(o.load_avg[t] for t in range(o.T) if o.cpu[t] == c and not o.asleep[t])
+
+
 def load(o: Oracle, n: int) -> int:
     """7.1, load(n)."""
-    return 1024 * nr(o, n)
+    return sum(cpu_load(o, c) for c in o.node_cpus[n])
 
 
 def capacity(o: Oracle, n: int) -> int:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tests.reference.oracle import Oracle
 
 MOVE, SWAP, BALANCER, FAILED = range(4)
-LOAD = 1024  # of a runnable task
 
 
 def attempt(o: Oracle, t: int) -> None:
@@ -144,6 +143,17 @@ class Search:
         """7.2: same group, or both have none."""
         return self.o.group[cur] == self.o.group[self.t]
 
+    def within_group(self, imp: int) -> int | None:
+        """7.2: gain of a swap within a group; none if below the threshold."""
+        o = self.o
+        if o.sw.numa_move_threshold > 0:
+            return imp if imp >= o.sw.numa_move_threshold else None
+        return imp - truncated(imp, 16) if o.sw.group_hysteresis else imp
+
+    def moves_for(self, imp: int) -> bool:
+        """7.2: whether a gain reaches the threshold of moves."""
+        return self.o.sw.numa_move_threshold == 0 or imp >= self.o.sw.numa_move_threshold
+
     # ------------------------------------------------------------ 7.2, until 4.18
     def examine_classic(self, c: int) -> None:
         """7.2, classic: one CPU of the node."""
@@ -172,23 +182,19 @@ class Search:
         o = self.o
         if self.same_group(cur):
             imp = self.timp + self.partner_gain(cur, by_group=False)
-            if self.grouped:
-                if o.sw.numa_move_threshold > 0:
-                    return imp if imp >= o.sw.numa_move_threshold else None
-                imp -= truncated(imp, 16)
-            return imp
+            return self.within_group(imp) if self.grouped else imp
         return (self.gimp if self.grouped else self.timp) + self.partner_gain(cur, by_group=o.group[cur] >= 0)
 
     def classic_idle(self, c: int, imp: int) -> None:
         """7.2, classic: an idle CPU."""
         o, s, n = self.o, self.s, self.n
-        if imp < o.sw.numa_move_threshold and o.sw.numa_move_threshold > 0:
+        if not self.moves_for(imp):
             return
         if o.sw.idle_capacity_test == "free" and free(o, s) and not free(o, n):
             return
         if o.sw.idle_capacity_test == "relative" and nr(o, s) <= task_capacity(o, s) and not free(o, n):
             return
-        if not self.too_imbalanced(LOAD):
+        if not self.too_imbalanced(o.load_avg[self.t]):
             self.accept(c, -1, imp)
 
     def classic_busy(self, c: int, cur: int, imp: int, imp0: int) -> None:
@@ -197,7 +203,7 @@ class Search:
         alone = len(o.queue[self.c0]) == 1 and len(o.queue[c]) == 1
         if alone and (not strict or imp > self.best_imp):
             self.accept(c, cur, imp)
-        elif o.sw.move_in_swap and imp0 > imp and imp0 > self.best_imp and not self.too_imbalanced(LOAD):
+        elif o.sw.move_in_swap and imp0 > imp and imp0 > self.best_imp and not self.too_imbalanced(o.load_avg[self.t]):
             self.accept(c, -1, imp0 - 1)
         elif not (strict and imp <= self.best_imp) and not self.too_imbalanced(0):
             self.accept(c, cur, imp)
@@ -214,11 +220,11 @@ class Search:
             maymove = x == 0
             if maymove:
                 idle = idle_cpu(o, self.t, n)
-                if idle >= 0:
+                if idle >= 0 and self.moves_for(self.base()):
                     self.accept(idle, -1, 0)
                     return
         else:
-            maymove = not self.too_imbalanced(LOAD)
+            maymove = not self.too_imbalanced(o.load_avg[self.t])
         for c in o.node_cpus[n]:
             skip = o.sw.numa_migrate_on and c in o.landed
             if o.allowed(self.t, c) and not skip and self.examine_cpu(c, maymove):
@@ -228,7 +234,7 @@ class Search:
         """7.2, maymove: one CPU of the node; whether the node is done."""
         o, imp0, cur = self.o, self.base(), self.o.cur[c]
         if cur < 0:
-            if maymove and imp0 >= self.best_imp:
+            if maymove and imp0 >= self.best_imp and self.moves_for(imp0):
                 self.accept(c, -1, imp0)
                 return o.sw.stop_when_good
             return False
@@ -241,7 +247,9 @@ class Search:
         if o.sw.home_bias and best_goes_home and not goes_home:
             return False
         imp = self.swap_gain(cur, imp0)
-        if maymove and imp0 > imp and imp0 > self.best_imp:
+        if imp is None:
+            return False
+        if o.sw.move_in_swap and maymove and imp0 > imp and imp0 > self.best_imp and self.moves_for(imp0):
             self.accept(c, -1, imp0)
             return False
         at_once = o.sw.home_bias and goes_home and self.best_task >= 0 and not best_goes_home
@@ -251,13 +259,14 @@ class Search:
         self.accept(c, cur, imp)
         return o.sw.stop_when_good and not maymove and goes_home
 
-    def swap_gain(self, cur: int, imp0: int) -> int:
-        """7.2, maymove: gain of a swap with cur."""
+    def swap_gain(self, cur: int, imp0: int) -> int | None:
+        """7.2, maymove: gain of a swap with cur; none if refused."""
         o = self.o
         if self.same_group(cur):
-            imp = self.timp + self.partner_gain(cur, by_group=False)
-            if self.grouped:
-                imp -= truncated(imp, 16)
+            gain = self.timp + self.partner_gain(cur, by_group=False)
+            imp = self.within_group(gain) if self.grouped else gain
+            if imp is None:
+                return None
         else:
             by_group = o.group[cur] >= 0 and (self.grouped or not o.sw.pair_by_group)
             imp = imp0 + self.partner_gain(cur, by_group)

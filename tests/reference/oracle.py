@@ -12,14 +12,14 @@ from types import SimpleNamespace
 
 from numalab.kernel import Kernel
 from numalab.layout import Layout
-from tests.reference import balancer, faults, scan, scheduling, tasks, topology, touch
+from tests.reference import balancer, faults, flights, scan, scheduling, tasks, topology, touch
 from tests.reference.draws import BALANCE, GROUP, PHASE, draw
 
 DEFAULTS: dict[str, int] = {
     "step_us": 1000,
     "tick_us": 4000,
     "slice_us": 12000,
-    "wake_us": 10000,
+    "shared_cpus": 0,
     "pte_scan_ns": 5,
     "pte_update_ns": 60,
     "hint_fault_ns": 1200,
@@ -27,6 +27,7 @@ DEFAULTS: dict[str, int] = {
     "migrate_ns": 1500,
     "copy_page_ns": 600,
     "unmap_ns": 300,
+    "ipi_wait_ns": 0,
     "remote_cost": 500,
     "balancer_sigma": 100,
     "fork_spread": 30,
@@ -47,12 +48,14 @@ COUNTERS = (
     "pgmigrate_fail",
     "migrate_refused",
     "minor_faults",
+    "migration_waits",
 )
 
 STATE = (
     # per task
     *("cpu", "run_ns", "debt_ns", "wait_ns", "sys_ns", "waited_ns", "work", "stamp_ns", "period_ms", "preferred"),
     *("retry_ms", "seq_seen", "group", "deferred", "total", "placed_run_ns", "placed_wall_ns"),
+    *("moving", "moving_ns", "waits_for", "load_avg"),
     *("mem", "cpuf", "membuf", "cpubuf", "locality"),
     # per group, named by the task that created it
     *("gmem", "gcpu", "gtotal", "gtasks", "gmax", "gcount", "gactive"),
@@ -86,6 +89,7 @@ class Oracle:
         self.par = SimpleNamespace(**{**DEFAULTS, **{k: int(v) for k, v in params.items()}})
         self.seed = int(seed)
         self.dt = self.par.step_us * 1000
+        self.load_keep = round(65536 * 0.5 ** (self.dt / 32768000))  # 4.2
         self.tick_ns = self.par.tick_us * 1000
         self.tick_steps = max(1, self.par.tick_us // self.par.step_us)
         self.events: list[tuple] = []
@@ -129,6 +133,8 @@ class Oracle:
         self.sys_ns, self.waited_ns, self.work = [0] * T, [0] * T, [0] * T
         self.stamp_ns, self.retry_ms, self.seq_seen, self.deferred = [0] * T, [0] * T, [0] * T, [0] * T
         self.period_ms = [self.sw.scan_delay_ms] * T
+        self.load_avg = list(lay.task_weight)
+        self.asleep = [False] * T  # 4.2: waits for a page in this step
         if self.sw.thread_stagger:
             for members in self.process_tasks:
                 for t in members[1:]:
@@ -137,6 +143,10 @@ class Oracle:
         self.membuf, self.cpubuf = faults_of(T, N), faults_of(T, N)
         self.total, self.placed_run_ns, self.placed_wall_ns = [0] * T, [0] * T, list(lay.task_start_ns)
         self.locality = [[0, 0, 0] for _ in range(T)]  # remote, local, fail
+        self.moving, self.moving_ns, self.waits_for = [-1] * T, [0] * T, [-1] * T  # blocks
+        self.in_flight = [False] * T  # 4.2: the page it is moving, in this step
+        self.window: list[scan.Window | None] = [None] * T  # begun and not finished
+        self.scan_ns = [0] * T
         self.gmem, self.gcpu = faults_of(T, N), faults_of(T, N)
         self.gtotal, self.gtasks, self.gmax, self.gcount = [0] * T, [0] * T, [0] * T, [0] * T
         self.gactive = [[False] * N for _ in range(T)]
@@ -144,6 +154,7 @@ class Oracle:
         self.queue: list[list[int]] = [[] for _ in range(self.C)]
         self.cur = [-1] * self.C
         self.useful = [0] * T
+        self.power = 1000
         self.landed: set[int] = set()  # CPUs a NUMA move of this step ended on
 
     def _memory(self) -> None:
@@ -181,7 +192,8 @@ class Oracle:
         self.now_ms = self.t1 // 10**6
         scheduling.start_tasks(self)  # 4.1
         scheduling.follow_affinity(self)
-        scheduling.fill_queues(self)  # 4.2
+        flights.wake(self)  # 4.2
+        scheduling.fill_queues(self)
         scheduling.run(self)
         scan.scans(self)  # 4.3, 4.4
         live = touch.live_accesses(self)  # 4.5

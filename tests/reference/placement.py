@@ -109,6 +109,8 @@ def adapt_period(o: Oracle, t: int, types: list[int], longest: int) -> None:
     if local + shared == 0 or (o.sw.fail_slows and fail != 0):
         o.period_ms[t] = min(longest, 2 * P)
         o.next_scan_ms[m] = o.now_ms + o.period_ms[t]
+        if o.sw.doubling_clears_counts:
+            o.locality[t] = [0, 0, 0]
         return
     lr = 10 * local // (local + remote) if local + remote else 0
     if o.sw.period_rule == "local":

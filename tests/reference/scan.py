@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Generator
+from typing import TYPE_CHECKING, TypeVar
 
 from numalab.layout import BASE, FOLIO, HUGE
 from tests.reference.draws import LOCK, MARK, ceiling, draw, exponential
 
 if TYPE_CHECKING:
     from tests.reference.oracle import Oracle
+
+Result = TypeVar("Result")
 
 
 # ---------------------------------------------------------------- periods
@@ -51,15 +54,21 @@ def max_period(o: Oracle, t: int) -> int:
 
 # ---------------------------------------------------------------- when
 def scans(o: Oracle) -> None:
-    """4.3: the ticking CPUs' running tasks, in task order."""
+    """4.3: windows begin at the ticks of running tasks; then the running tasks work on theirs, both in task order."""
     ticking = [o.cur[c] for c in range(o.C) if (o.i + (o.cpu_phase[c] >> 32)) % o.tick_steps == 0]
     for t in sorted(t for t in ticking if t >= 0):
         tick(o, t)
+    for t in sorted(t for t in o.cur if t >= 0):
+        if o.window[t] is not None and o.useful[t] > 0:
+            work(o, t)
 
 
 def tick(o: Oracle, t: int) -> None:
     """4.3: one tick of a running task."""
     m = o.lay.task_process[t]
+    # 5: nothing while it scans
+    if o.window[t] is not None:
+        return
     # 1
     if o.run_ns[t] <= o.stamp_ns[t] + o.period_ms[t] * 10**6:
         return
@@ -84,15 +93,34 @@ def tick(o: Oracle, t: int) -> None:
             return
         o.wait_ns[t] += o.par.mmap_wait_ns
     # 5
-    window = Window(o, t)
-    window.walk()
-    d = o.par.pte_scan_ns * window.looked_at + o.par.pte_update_ns * window.updates
-    o.debt_ns[t] += d
-    if o.sw.scan_overhead_stretch:
-        o.stamp_ns[t] += 32 * d
+    o.window[t] = Window(o, t)
+    o.scan_ns[t] = 0
+
+
+def work(o: Oracle, t: int) -> None:
+    """4.3: task t goes on with its window for its useful time; the last block may take it beyond."""
+    window = o.window[t]
+    before = window.cost()
+    # spec 4.3: only looking at a block needs time left; what is free up to the next block or the end is done at once
+    for _ in window.blocks:
+        if window.cost() - before >= o.useful[t]:
+            break
+    else:
+        o.window[t] = None
+    spent = window.cost() - before
+    paid = min(spent, o.useful[t])
+    o.sys_ns[t] += paid * 1000 // max(1, o.power)
+    o.useful[t] -= paid
+    o.debt_ns[t] += spent - paid
+    o.scan_ns[t] += spent * 1000 // max(1, o.power)
+    if o.window[t] is None and o.sw.scan_overhead_stretch:
+        o.stamp_ns[t] += 32 * (o.scan_ns[t] // o.tick_ns * o.tick_ns)
 
 
 # ---------------------------------------------------------------- what
+Blocks = Generator[None, None, Result]  # rests before every block it looks at
+
+
 class Window:
     """4.4: one scan window of task t over its process's memory."""
 
@@ -100,18 +128,24 @@ class Window:
         self.o, self.t, self.m = o, t, o.lay.task_process[t]
         self.pages = o.sw.scan_size_mb * 256
         self.virt = 8 * self.pages
-        self.start = o.offset[self.m]
+        self.start = 0
         self.forced = False
         self.skipped = False
         self.marked = 0  # pages marked in the whole window, for cumulative_pte_budget
         self.looked_at = 0  # pages
         self.updates = 0  # pages, a huge page counts 1
+        self.blocks = self.walk()
 
-    def walk(self) -> None:
-        """4.4: from *begin* to where the window ends."""
+    def cost(self) -> int:
+        """4.3: ns spent so far."""
+        return self.o.par.pte_scan_ns * self.looked_at + self.o.par.pte_update_ns * self.updates
+
+    def walk(self) -> Blocks[None]:
+        """4.4: from *begin* to where the window ends, resting before every block."""
         o, m = self.o, self.m
+        self.start = o.offset[m]  # spec 4.3, 4.4: as it is when the work begins
         while True:
-            ended = self.from_begin()
+            ended = yield from self.from_begin()
             if ended == "budget":
                 o.offset[m] = self.start
                 return
@@ -126,7 +160,7 @@ class Window:
             o.offset[m] = 0
             return
 
-    def from_begin(self) -> str:
+    def from_begin(self) -> Blocks[str]:
         """4.4, *begin*: walk the VMAs from start; what ended it: budget, forced or list."""
         o, lay = self.o, self.o.lay
         vmas = [v for v in o.process_vmas[self.m] if lay.vma_start[v] + lay.vma_pages[v] > self.start]
@@ -138,7 +172,7 @@ class Window:
         for v in vmas:
             if self.unsuitable(v) or self.filtered(v):
                 continue
-            if self.scan_vma(v):
+            if (yield from self.scan_vma(v)):
                 return "budget"
             if o.sw.pid_filter == "complete":
                 o.prev_seq[v] = o.seq[self.m]
@@ -193,7 +227,7 @@ class Window:
         started = sum(o.cpu[t] >= 0 for t in o.process_tasks[m])
         return o.offset[m] > o.lay.vma_start[v] or o.seq[m] > o.prev_seq[v] + started
 
-    def scan_vma(self, v: int) -> bool:
+    def scan_vma(self, v: int) -> Blocks[bool]:
         """4.4: scan VMA v in chunks; whether the budget ended it."""
         o, lay = self.o, self.o.lay
         vm_end = lay.vma_start[v] + lay.vma_pages[v]
@@ -202,7 +236,7 @@ class Window:
         while True:
             end = ceiling(self.start + self.pages, 512) * 512
             end = min(vm_end, max(end, self.start + k))
-            marked, cut = self.look_at(v, self.start, end)
+            marked, cut = yield from self.look_at(v, self.start, end)
             self.marked += marked
             u = self.marked if o.sw.cumulative_pte_budget else marked
             # spec 4.4: a VMA cut short by cow_skip_rest_of_vma is charged its whole last chunk
@@ -216,31 +250,37 @@ class Window:
             if self.start == vm_end:
                 return False
 
-    def look_at(self, v: int, start: int, end: int) -> tuple[int, bool]:
+    def look_at(self, v: int, start: int, end: int) -> Blocks[tuple[int, bool]]:
         """4.4: look at the blocks whose first page is in [start, end): (pages marked, whether the VMA was cut)."""
         o, lay = self.o, self.o.lay
         g = lay.vma_region[v]
         k, huge = lay.region_block_pages[g], lay.region_kind[g] == HUGE
         marked = 0
-        cow = shared_cow(o, v)
-        unmarked = o.sw.skip_dirty_file and lay.region_file[g] and lay.region_dirty[g] and not huge
-        local_node = -1
-        # spec 4.4: "has one task": of the layout, started or not
-        if o.sw.skip_local_single_user and not lay.vma_shared[v] and not huge and len(o.process_tasks[self.m]) == 1:
-            local_node = o.node_of(self.t)
         for j in range(ceiling(start - lay.vma_start[v], k), ceiling(end - lay.vma_start[v], k)):
+            yield
             self.looked_at += 1 if huge else k
-            if cow:
+            if shared_cow(o, v):
                 if o.sw.cow_skip_rest_of_vma:
                     return marked, True
-                continue
-            q = lay.vma_pte[v] + j
-            here = o.node[lay.region_first[g] + j]
-            if unmarked or o.trapped[q] or here in (local_node, -1):
-                continue
-            self.mark(v, q, k, huge)
-            marked += k
+            elif not self.left_alone(v, j):
+                self.mark(v, lay.vma_pte[v] + j, k, huge)
+                marked += k
         return marked, False
+
+    def left_alone(self, v: int, j: int) -> bool:
+        """4.4: whether block j of VMA v, not shared copy-on-write, is not marked."""
+        o, lay = self.o, self.o.lay
+        g = lay.vma_region[v]
+        huge = lay.region_kind[g] == HUGE
+        node = o.node[lay.region_first[g] + j]
+        if o.trapped[lay.vma_pte[v] + j] or node == -1:
+            return True
+        if o.sw.skip_dirty_file and lay.region_file[g] and lay.region_dirty[g] and not huge:
+            return True
+        if not o.sw.skip_local_single_user or lay.vma_shared[v] or huge:
+            return False
+        # spec 4.4: "has one task": of the layout, started or not
+        return len(o.process_tasks[self.m]) == 1 and node == o.node_of(self.t)
 
     def mark(self, v: int, q: int, k: int, huge: bool) -> None:
         """4.4: trap PTE block q."""

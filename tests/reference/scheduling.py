@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from typing import TYPE_CHECKING
 
+from tests.reference import flights
 from tests.reference.draws import FORK, WAKE, draw, normal
 from tests.reference.scan import start_period
 
@@ -94,9 +94,9 @@ def follow_affinity(o: Oracle) -> None:
 def runnable(o: Oracle, t: int) -> bool:
     """4.2: whether task t wants to run in this step."""
     demand = o.lay.task_demand[t]
-    if o.cpu[t] < 0:
+    if o.cpu[t] < 0 or o.waits_for[t] >= 0:
         return False
-    return demand == 1000 or draw(o.seed, WAKE, t, o.t0 // (o.par.wake_us * 1000)) % 1000 < demand
+    return demand == 1000 or draw(o.seed, WAKE, t, o.t0 // o.lay.task_wake_ns[t]) % 1000 < demand
 
 
 def running_of(o: Oracle, c: int) -> int:
@@ -104,22 +104,36 @@ def running_of(o: Oracle, c: int) -> int:
     queue = o.queue[c]
     if not queue:
         return -1
-    return queue[(o.t0 // (o.par.slice_us * 1000) + (o.cpu_phase[c] & 65535)) % len(queue)]
+    lowest = min(o.lay.task_nice[t] for t in queue)
+    f = sum(o.lay.task_nice[t] == lowest for t in queue)
+    return queue[(o.t0 // (o.par.slice_us * 1000) + (o.cpu_phase[c] & 65535)) % f]
+
+
+def queued(o: Oracle, tasks: list[int]) -> list[int]:
+    """4.2: tasks in the order of a queue."""
+    return sorted(tasks, key=lambda t: (o.lay.task_nice[t], t))
 
 
 def fill_queues(o: Oracle) -> None:
-    """4.2: the queues of the step and who runs."""
-    o.queue = [[] for _ in range(o.C)]
-    for t in range(o.T):
-        if runnable(o, t):
-            o.queue[o.cpu[t]].append(t)
+    """4.2: the queues of the step and who runs; load averages."""
+    wanting = [t for t in range(o.T) if runnable(o, t)]
+    o.queue = [queued(o, [t for t in wanting if o.cpu[t] == c]) for c in range(o.C)]
     o.cur = [running_of(o, c) for c in range(o.C)]
     o.landed = set()
+    for t in range(o.T):
+        if o.lay.task_demand[t] < 1000:
+            now = o.lay.task_weight[t] if t in wanting else 0
+            o.load_avg[t] = (o.load_avg[t] * o.load_keep + now * (65536 - o.load_keep) + 32768) // 65536
+    # spec 4.2: "as of here": who comes upon a held page later in the step still counts as load
+    o.asleep = [b >= 0 for b in o.waits_for]
 
 
 def run(o: Oracle) -> None:
     """4.2: time of the running tasks: waits, then debt, the rest is useful."""
     o.useful = [0] * o.T
+    skip_common_waits(o)
+    before = flights.owed(o)
+    o.power = power_of_a_cpu(o)
     for t in o.cur:
         if t < 0:
             continue
@@ -128,9 +142,29 @@ def run(o: Oracle) -> None:
         o.waited_ns[t] += w
         ran = o.dt - w
         o.run_ns[t] += ran
-        o.useful[t] = max(0, ran - o.debt_ns[t])
-        o.sys_ns[t] += max(0, min(o.debt_ns[t], ran))
-        o.debt_ns[t] = max(0, o.debt_ns[t] - ran)
+        got = ran * o.power // 1000  # spec 4.2: all of ran when nothing is shared
+        paid = max(0, min(o.debt_ns[t], got))
+        o.useful[t] = max(0, got - o.debt_ns[t])
+        if got > 0:
+            o.sys_ns[t] += paid * ran // got
+        o.debt_ns[t] = max(0, o.debt_ns[t] - got)
+    flights.go_on(o, before)
+
+
+def power_of_a_cpu(o: Oracle) -> int:
+    """4.2: thousandths of a CPU that each CPU with a running task gets, common waits being skipped."""
+    if o.par.shared_cpus == 0:
+        return 1000
+    busy = sum(t >= 0 and o.wait_ns[t] == 0 for t in o.cur)
+    return min(1000, o.par.shared_cpus // max(1, busy))
+
+
+def skip_common_waits(o: Oracle) -> None:
+    """4.2: in a guest whose running tasks all wait nobody waits; the time skipped is not waited."""
+    running = [t for t in o.cur if t >= 0]
+    if o.par.shared_cpus > 0 and all(o.wait_ns[t] > 0 for t in running):
+        for t in running:
+            o.wait_ns[t] = 0
 
 
 def change_cpus(o: Oracle, moves: list[tuple[int, int]]) -> None:
@@ -138,7 +172,7 @@ def change_cpus(o: Oracle, moves: list[tuple[int, int]]) -> None:
     origin = {t: o.cpu[t] for t, _ in moves}
     for t, c in moves:
         o.queue[o.cpu[t]].remove(t)
-        insort(o.queue[c], t)
+        o.queue[c] = queued(o, [*o.queue[c], t])
         o.cpu[t] = c
     for c in {*origin.values(), *(c for _, c in moves)}:
         o.cur[c] = running_of(o, c)

@@ -87,14 +87,46 @@ def test_every_kernel_agrees_in_a_batch(name: str) -> None:
         assert_agree(layout, kernel, params, [1, 2], steps=100)
 
 
-def test_cases_reach_the_rules() -> None:
-    """The random cases are not idle: between them they migrate, are refused, group, move, swap and balance."""
-    seen: dict[str, int] = dict.fromkeys(
-        ("migrated", "refused", "huge", "grouped", "move", "swap", "balance", "failed", "waited", "deferred"), 0
-    )
+def test_scan_windows_of_the_cases_last_several_steps() -> None:
+    """In a good part of them; the oracle tells which windows are not finished."""
+    unfinished = 0
     for seed in range(60):
         rng = random.Random(seed)
-        model = engine(random_layout(rng), random_kernel(rng), [seed], random_params(rng))
+        layout, kernel, params = random_layout(rng), random_kernel(rng), random_params(rng)
+        if engine(layout, kernel, [seed], params) is None:
+            continue
+        oracle = Oracle(layout, kernel, params, seed)
+        for _ in range(60):
+            oracle.step()
+            if any(window is not None and window.looked_at for window in oracle.window):
+                unfinished += 1
+                break
+    assert unfinished >= 12
+
+
+def test_cases_reach_the_rules() -> None:
+    """The random cases are not idle: they migrate, are refused, group, move, swap, balance, sleep, differ in weight."""
+    seen: dict[str, int] = dict.fromkeys(
+        (
+            "migrated",
+            "refused",
+            "huge",
+            "grouped",
+            "move",
+            "swap",
+            "balance",
+            "failed",
+            "waited",
+            "deferred",
+            "slept",
+            "nice",
+        ),
+        0,
+    )
+    for seed in range(90):
+        rng = random.Random(seed)
+        layout = random_layout(rng)
+        model = engine(layout, random_kernel(rng), [seed], random_params(rng))
         if model is None:
             continue
         for _ in range(150):
@@ -108,8 +140,10 @@ def test_cases_reach_the_rules() -> None:
             "grouped": (state.gtasks > 1).sum(),
             "waited": state.waited_ns.sum(),
             "deferred": state.deferred.sum(),
+            "slept": state.counters["migration_waits"].sum(),
+            "nice": (layout.task_nice != 0).sum(),
             **{name: kinds.count(i) for i, name in enumerate(("move", "swap", "balance", "failed"))},
         }
         seen = {name: count + int(found[name] > 0) for name, count in seen.items()}
     assert all(count >= 1 for count in seen.values()), seen
-    assert min(seen["migrated"], seen["grouped"], seen["swap"]) >= 8, seen
+    assert min(seen["migrated"], seen["grouped"], seen["swap"], seen["slept"]) >= 8, seen

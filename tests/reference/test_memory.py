@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.kernel import Kernel
-from numalab.layout import FOLIO, HUGE, SEQUENTIAL
+from numalab.layout import FOLIO, HUGE, RANDOM, SEQUENTIAL
 from tests.reference import faults, groups, scan, touch
 from tests.reference.helpers import (
     GB,
@@ -14,6 +14,8 @@ from tests.reference.helpers import (
     oracle,
     remote,
     run,
+    trap,
+    two_accesses,
     window_of,
 )
 from tests.reference.oracle import Oracle
@@ -57,7 +59,7 @@ def test_first_scan_of_a_single_task():
     assert o.counters["numa_pte_updates"] == 16
     assert o.seq == [1]
     assert o.stamp_ns[0] == 2 * 10**9 + 8_000_000
-    assert o.debt_ns[0] == 16 * (5 + 60 + 1200)  # looked at, marked, and all faulted within the step
+    assert (o.sys_ns[0], o.debt_ns[0]) == (16 * (5 + 60), 16 * 1200)  # looked at and marked; all faulted in the step
 
 
 def test_cpuset_of_one_node_is_not_scanned():
@@ -187,6 +189,82 @@ def test_random_touch_by_threshold():
     assert touch.touch(o, {0: 100_000}) == [(0, 3)]
     assert o.intensity[0] == 10**8
     assert touch.touch(o, {0: 1}) == [(0, 3), (0, 5)]
+
+
+def test_a_task_takes_random_finds_for_its_useful_time():
+    def taken(o, useful, blocks=(2, 3, 5, 8)):
+        o.useful[0] = useful
+        trap(o, blocks)
+        return [q for _, q in touch.touch(o, {0: 100_000})]
+
+    # local: 1200 each; taken after 0, 1200, 2400, ... while that is less than the useful time
+    local = {"threads": 1, "home": 0, "nodes": 1}
+    assert taken(oracle(**local), 1) == [2]
+    assert taken(oracle(**local), 1200) == [2]
+    assert taken(oracle(**local), 1201) == [2, 3]
+    assert taken(oracle(**local), 3600) == [2, 3, 5]
+    assert taken(oracle(**local), 3601) == [2, 3, 5, 8]
+    # 4 pages a block: 4*1200; a huge page counts once; either remote: + 1500 to migrate, 600 a page to copy
+    assert taken(oracle(**local, block_pages=4), 4801) == [2, 3]
+    assert taken(oracle(**local, block_pages=4), 4800) == [2]
+    assert taken(oracle(**local, block_pages=512, kind=HUGE), 1201) == [2, 3]
+    assert taken(remote(), 3300) == [2]
+    assert taken(remote(), 3301) == [2, 3]
+    assert taken(remote(block_pages=512, kind=HUGE), 2700 + 512 * 600) == [2]
+    assert taken(remote(block_pages=512, kind=HUGE), 2701 + 512 * 600) == [2, 3]
+    o = remote()
+    o.node[2] = o.node[3] = 0  # the estimate is that of each block: 1200, 1200, 3300, 3300
+    assert taken(o, 2400) == [2, 3]
+    assert taken(o, 5700) == [2, 3, 5]
+    assert taken(o, 5701) == [2, 3, 5, 8]
+
+
+def test_each_task_races_over_all_its_random_accesses():
+    o = oracle(
+        threads=2,
+        home=0,
+        nodes=1,
+        access_task=[0, 0, 0, 1],
+        access_vma=[0] * 4,
+        access_rate=[1000] * 4,
+        access_order=[RANDOM, SEQUENTIAL, RANDOM, RANDOM],
+        access_write=[0] * 4,
+        access_start=[0] * 4,
+        access_from_ns=[0] * 4,
+        access_until_ns=[2**62] * 4,
+    )
+    o.useful = [3000, 1200]
+    # task 0: 0 and 1 (2400 so far), then 4 (3600); task 1: 6. Access 1 walks and does not race
+    assert touch.race(o, [(0, 0), (0, 1), (2, 4), (2, 5), (3, 6), (3, 7)]) == [(0, 0), (0, 1), (2, 4), (3, 6)]
+    # what is not taken is no find: whoever walks over it faults
+    o.useful[0] = 1200
+    trap(o, [0, 1])
+    one, two = faults.handle(o, [*touch.race(o, [(0, 0), (0, 1)]), (1, 1)])
+    assert [(one.access, one.q), (two.access, two.q)] == [(0, 0), (1, 1)]
+    assert o.debt_ns == [0, 0]
+    # and in one go: of 0 to 3 found by access 0 only 0 is taken; access 1 walks over 0, 1, 2 (1000 + 1200 each)
+    o = two_accesses()
+    o.useful[0], o.carry_ns[1] = 1200, 5400
+    trap(o, [0, 1, 2, 3])
+    assert touch.touch(o, {0: 10**6, 1: 10**6}) == [(0, 0), (1, 0), (1, 1), (1, 2)]
+    assert o.debt_ns == [-3600]
+
+
+def test_what_is_not_taken_is_found_in_a_later_step():
+    """Faults of 0.6 ms, steps of 1 ms: two are taken, then 1.2 ms are owed."""
+    o = oracle(threads=1, home=0, nodes=1, write=0, params={"hint_fault_ns": 600_000})
+    trap(o, [1, 4, 7, 9, 12])
+    run(o, 1)
+    assert (o.counters["numa_hint_faults"], o.pending, o.debt_ns) == (2, [3], [1_200_000])
+    assert [q for q in range(16) if o.trapped[q]] == [7, 9, 12]
+    assert o.intensity == [10**8]  # 100000 pages/s for 1 ms, kept as some are pending
+    run(o, 1)
+    assert (o.counters["numa_hint_faults"], o.debt_ns, o.intensity) == (2, [200_000], [10**8])  # nothing useful
+    run(o, 1)  # 0.8 ms useful
+    assert (o.counters["numa_hint_faults"], o.debt_ns, o.intensity) == (4, [1_200_000], [180_000_000])
+    assert [q for q in range(16) if o.trapped[q]] == [12]
+    run(o, 2)
+    assert (o.counters["numa_hint_faults"], o.pending, o.intensity) == (5, [0], [0])
 
 
 # ---------------------------------------------------------------- 4.6

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from numalab.kernel import Kernel, names
-from tests.reference import draws
+from tests.reference import draws, load
 from tests.reference.helpers import (
+    first_step_with,
     oracle,
     run,
 )
@@ -119,9 +120,160 @@ def test_time_of_a_task():
     assert (o.sys_ns[0], o.debt_ns[0], o.useful[0]) == (900_000, 0, 1_000_500)
 
 
+def test_cpus_of_a_guest_share_their_work():
+    """Three CPUs share one, a fourth waits: power = 1000 // 3 = 333, a whole step of 1 ms gets 333000 ns done."""
+    o = oracle(nodes=1, cpus=5, threads=4, rate=0, params={"shared_cpus": 1000})
+    o.debt_ns, o.wait_ns[3] = [100_000, 500_000, 0, -200], 400_000
+    run(o, 1)
+    # task 0 pays all its debt: 100000 of 333000 got, so 100000*1000000 // 333000 of its time
+    # task 1 gets only 333000 of its debt paid, all its time; task 3 runs for 600000: 199800 got, credit of 200
+    assert o.run_ns == [1_000_000, 1_000_000, 1_000_000, 600_000]
+    assert o.useful == [233_000, 0, 333_000, 200_000]
+    assert o.sys_ns == [300_300, 1_000_000, 0, 0]
+    assert o.debt_ns == [0, 167_000, 0, 0]
+    assert o.waited_ns == [0, 0, 0, 400_000]
+
+
+def test_power_follows_the_busy_cpus():
+    def useful(shared, wait=0, **layout):
+        o = oracle(rate=0, nodes=1, params={"shared_cpus": shared}, **layout)
+        o.wait_ns[-1] = wait
+        return run(o, 1).useful
+
+    assert useful(700, cpus=4, threads=1) == [700_000]  # idle CPUs take nothing
+    assert useful(2500, cpus=2, threads=2) == [1_000_000, 1_000_000]  # a CPU has no more than one
+    assert useful(1999, cpus=2, threads=2) == [999_000, 999_000]
+    assert useful(1000, cpus=2, threads=2, wait=10**6) == [1_000_000, 0]  # nor does a task that waits
+    assert useful(1000, cpus=2, threads=2, wait=1) == [1_000_000, 999_999]  # however short
+    assert sorted(useful(1000, cpus=1, threads=2)) == [0, 1_000_000]  # queued tasks are not running
+    o = oracle(nodes=1, cpus=3, threads=3, rate=0, params={"shared_cpus": 2})  # 2 // 3: nothing gets done
+    o.debt_ns = [70, -500, 0]
+    run(o, 1)
+    assert (o.useful, o.debt_ns, o.sys_ns) == ([0, 500, 0], [70, 0, 0], [0, 0, 0])
+    assert o.run_ns == [10**6] * 3
+
+
+def test_waits_of_all_are_skipped_in_a_guest():
+    for shared, waited, run_ns, useful in (
+        (0, [300_000, 5], [700_000, 999_995], [700_000, 999_995]),
+        (900, [0, 0], [10**6, 10**6], [450_000, 450_000]),
+    ):
+        o = oracle(nodes=1, cpus=2, threads=2, rate=0, params={"shared_cpus": shared})
+        o.wait_ns = [300_000, 5]
+        run(o, 1)
+        # the waits being skipped both are busy: power 900 // 2
+        assert (o.waited_ns, o.run_ns, o.useful, o.wait_ns) == (waited, run_ns, useful, [0, 0])
+
+
+def test_scans_of_a_guest_take_longer():
+    """16 pages of 100000 ns: 10 and 6 in two steps of 1 ms; with power 300 three in each of five, 1 ms, then one."""
+
+    def stretched(shared):
+        params = {"shared_cpus": shared, "fork_spread": 0, "tick_us": 1000, "pte_scan_ns": 0, "pte_update_ns": 100_000}
+        o = oracle("4.15", threads=1, home=1, rate=0, params=params)
+        assert o.cpu == [0]  # local pages of a single task are not marked
+        assert o.sw.scan_overhead_stretch
+        o.lay.access_until_ns = [0]
+        o.period_ms[0] = o.next_scan_ms[0] = o.stamp_ns[0] = 1
+        o.run_ns[0] = 10**6
+        begun = first_step_with(o, lambda o: o.window[0] is not None)
+        ended = first_step_with(o, lambda o: o.window[0] is None)
+        assert o.sys_ns[0] == o.scan_ns[0]
+        # the old period of 1 ms, two ticks, and 32 times what the scan took
+        return ended - begun + 1, o.scan_ns[0], o.stamp_ns[0] - (1 + 10**6 + 2 * o.tick_ns)
+
+    assert stretched(0) == stretched(1000) == (2, 1_600_000, 32 * 10**6)
+    assert stretched(300) == (6, 5_333_333, 32 * 5 * 10**6)
+
+
 def test_two_tasks_share_a_cpu_by_slices():
     o = run(oracle(nodes=1, cpus=1, threads=2, rate=0), 24)
     assert o.run_ns == [12_000_000, 12_000_000]
+
+
+def test_only_the_lowest_nice_value_takes_turns():
+    o = oracle(nodes=1, cpus=1, threads=4, rate=0, task_nice=[5, 0, -3, 0])
+    o.lay.task_demand[2] = 0  # never awake
+    run(o, 24)
+    assert o.run_ns == [0, 12_000_000, 0, 12_000_000]
+    assert o.queue == [[1, 3, 0]]
+    o.lay.task_demand[2] = 1000
+    run(o, 24)
+    assert o.run_ns == [0, 12_000_000, 24_000_000, 12_000_000]
+    assert o.queue == [[2, 1, 3, 0]]
+    o.lay.task_demand[1:] = [0] * 3
+    run(o, 3)
+    assert (o.run_ns[0], o.queue) == (3_000_000, [[0]])
+
+
+def test_tasks_decide_to_sleep_at_their_own_pace():
+    """Steps of 1 ms: task 0 decides anew every 2, task 1 every 5."""
+    o = oracle(nodes=1, cpus=2, threads=2, rate=0, demand=500, task_wake_ns=[2_000_000, 5_000_000])
+    awake = [[], []]
+    for _ in range(40):
+        run(o, 1)
+        for t in (0, 1):
+            awake[t].append(any(t in queue for queue in o.queue))
+    for t, every in enumerate((2, 5)):
+        decided = [draws.draw(1, draws.WAKE, t, a) % 1000 < 500 for a in range(40 // every)]
+        assert awake[t] == [x for x in decided for _ in range(every)]
+        assert len(set(decided)) == 2
+
+
+@pytest.mark.parametrize(
+    ("step_us", "keep", "asleep", "awake"),
+    [
+        # all rounded: 0.5 ^ (1/32.768) = 0.97907; 1024*64164 / 65536, 1003*64164 / 65536; up from 0 by
+        # 1024*1372 / 65536, then (21*64164 + 1024*1372) / 65536 = 2752372 / 65536
+        (1000, 64164, [1003, 982], [21, 42]),
+        # 0.5 ^ (4/32.768) = 0.918868; 1024*60219 / 65536, 941*60219 / 65536; 1024*5317 / 65536,
+        # (83*60219 + 1024*5317) / 65536 = 10442785 / 65536
+        (4000, 60219, [941, 865], [83, 159]),
+        (32768, 32768, [512, 256], [512, 768]),
+        (65536, 16384, [256, 64], [768, 960]),
+    ],
+)
+def test_load_averages(step_us, keep, asleep, awake):
+    o = oracle(nodes=1, cpus=3, threads=3, rate=0, params={"step_us": step_us})
+    assert (o.load_keep, o.load_avg) == (keep, [1024] * 3)
+    # never awake; awake in all these steps, after a long sleep; always awake
+    o.lay.task_demand = [0, 999, 1000]
+    o.load_avg[1] = 0
+    assert all(draws.draw(1, draws.WAKE, 1, a) % 1000 < 999 for a in range(20))
+    for down, up in zip(asleep, awake, strict=True):
+        run(o, 1)
+        assert o.load_avg == [down, up, 1024]
+
+
+def test_load_averages_follow_the_weight():
+    """Half of 29104, then half of that; of tasks that have not started too; asleep for a page is asleep."""
+    o = oracle(
+        nodes=1, cpus=4, threads=4, rate=0, params={"step_us": 32768},
+        task_weight=[29104, 820, 29104, 335], task_start_ns=[0, 0, 10**12, 10**12], task_demand=[0, 999, 500, 1000],
+    )  # fmt: skip
+    o.moving[0], o.moving_ns[0], o.debt_ns[0], o.waits_for[1] = 3, 2**60, 2**60, 3
+    run(o, 1)
+    assert o.load_avg == [14552, 410, 14552, 335]
+    run(o, 1)
+    assert o.load_avg == [7276, 205, 7276, 335]
+    assert o.cpu[2:] == [-1, -1]
+    # what has not started is on no CPU; what waits for a page is no load, what sleeps is
+    loads = [load.cpu_load(o, c) for c in range(4)]
+    assert loads[o.cpu[0]] == sum(loads) == 7276
+    assert (load.load(o, 0), load.nr(o, 0)) == (7276, 0)
+
+
+def test_who_comes_upon_a_held_page_is_load_until_the_next_step():
+    o = oracle(nodes=1, cpus=2, threads=2, home=0, rate=10**9, write=0)
+    o.lay.access_until_ns[1] = 0
+    o.moving[1], o.moving_ns[1], o.debt_ns[1] = 5, 1_500_000, 1_500_000
+    run(o, 1)
+    assert o.waits_for[0] == 5
+    assert load.load(o, 0) == 2048
+    run(o, 1)
+    assert (o.waits_for[0], load.load(o, 0)) == (5, 1024)
+    run(o, 1)  # the flight was over in the step before
+    assert (o.waits_for[0], load.load(o, 0)) == (-1, 2048)
 
 
 # ---------------------------------------------------------------- any run

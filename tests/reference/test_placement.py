@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reference import balancer, load, moves, placement, scheduling, topology
+from tests.reference import balancer, draws, load, moves, placement, scheduling, topology
 from tests.reference.helpers import (
     GB,
     oracle,
@@ -87,6 +87,7 @@ def test_scan_period_doubles():
     assert adapted("3.17", [9, 0, 0], [1, 99], period=100)[0] == 100  # clamped
     assert adapted("3.17", [9, 0, 0], [0, 9])[0] == 2000  # nothing local, nothing shared: private and remote slows too
     assert adapted("4.0", [1, 1, 1], [0, 2]) == (2000, [1, 1, 1], 2007)
+    assert adapted("4.0", [1, 1, 1], [0, 2], doubling_clears_counts=True) == (2000, [0, 0, 0], 2007)
     assert adapted("3.17", [1, 0, 0], [1, 99], period=1005)[0] == 1005 - 707
     assert adapted("4.15", [2, 0, 0], [0, 0]) == (2000, [2, 0, 0], 2007)
 
@@ -132,6 +133,69 @@ def test_marginal_swaps():
     o.gtasks[0] = 4
     moves.attempt(o, 0)
     assert o.events[-1][1] == moves.FAILED
+
+
+def gain_of(kernel, cpus, *, grouped=False, at=(0, 1), **switches):
+    """The task gains 160 by node 1; what it does and with which gain."""
+    o = two_nodes(kernel, cpus=cpus, threads=len(at), switches=switches)
+    place(o, at)
+    if grouped:
+        o.group, o.gtasks[0] = [0] * len(at), len(at)
+        o.gmem[0], o.gtotal[0] = [[420, 0], [580, 0]], 1000
+    o.preferred[0], o.mem[0], o.total[0] = 1, [[420, 0], [580, 0]], 1000
+    moves.attempt(o, 0)
+    return o.events[-1][1], o.events[-1][-1]
+
+
+@pytest.mark.parametrize("kernel", ["4.15", "4.19", "6.18"])
+def test_swaps_within_a_group(kernel):
+    """160 less a sixteenth; a threshold takes its place."""
+
+    def swap(**switches):
+        return gain_of(kernel, 2, at=(0, 1, 2, 3), **{"grouped": True, **switches})
+
+    assert swap() == (moves.SWAP, 150)
+    assert swap(group_hysteresis=False) == (moves.SWAP, 160)
+    for hysteresis in (True, False):
+        assert swap(numa_move_threshold=160, group_hysteresis=hysteresis) == (moves.SWAP, 160)
+        assert swap(numa_move_threshold=161, group_hysteresis=hysteresis) == (moves.FAILED, 0)
+    assert swap(grouped=False, numa_move_threshold=161) == (moves.SWAP, 160)  # of tasks without a group
+
+
+@pytest.mark.parametrize("kernel", ["4.15", "4.19", "6.1", "6.18"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_moves_to_idle_cpus_need_the_threshold(kernel, grouped):
+    def move(h):
+        return gain_of(kernel, 2, grouped=grouped, numa_move_threshold=h, node_classes=False)
+
+    assert move(0) == move(160) == (moves.MOVE, 160)
+    assert move(161) == (moves.FAILED, 0)
+
+
+def test_an_idle_cpu_is_taken_at_once_only_for_the_threshold():
+    """3 tasks here, 1 there; below the threshold the node is gone through: neither its idle CPUs nor a swap will do."""
+
+    def move(h):
+        return gain_of("6.18", 4, at=(0, 1, 2, 4), numa_move_threshold=h)
+
+    assert move(0) == move(160) == (moves.MOVE, 0)  # no gain is noted
+    assert move(161) == (moves.FAILED, 0)
+    assert gain_of("6.18", 4, at=(0, 1, 2, 4), numa_move_threshold=161, spare_refuses_swap=False) == (moves.SWAP, 160)
+
+
+def test_moves_by_way_of_a_busy_cpu():
+    """Two tasks here, one there that would lose 1000."""
+
+    def move(**switches):
+        o = two_nodes("4.19", cpus=1, threads=3, switches=switches)
+        place(o, [0, 0, 1])
+        prefer(o, 2, 1)
+        o.preferred[0], o.mem[0], o.total[0] = 1, [[420, 0], [580, 0]], 1000
+        moves.attempt(o, 0)
+        return o.events[-1][1], o.events[-1][-1]
+
+    assert move() == move(numa_move_threshold=160) == (moves.MOVE, 160)
+    assert move(move_in_swap=False) == move(numa_move_threshold=161) == (moves.FAILED, 0)
 
 
 def test_move_to_an_idle_cpu():
@@ -189,6 +253,44 @@ def test_load_rules():
     assert verdict("threshold", 3, 1, capacity_after=False)
 
 
+def test_moved_load_is_the_load_average_of_the_task():
+    """4000 here, 1500 there. Less 3000 and more: 1000, 4500, more apart; 2500: as far apart; 1000: 3000, 2500."""
+
+    def moved(weights, t, kernel="4.19"):
+        o = two_nodes(
+            kernel, threads=3, task_weight=weights,
+            switches={"imbalance_rule": "improve", "capacity_after": True, "idle_capacity_test": "none"},
+        )  # fmt: skip
+        place(o, [0, 1, 2])
+        prefer(o, t, 1)
+        prefer(o, 2, 1)  # a swap would gain nothing
+        moves.attempt(o, t)
+        return o.cpu[t] == 3
+
+    for kernel in ("4.15", "4.19"):
+        assert moved([1000, 3000, 1500], 0, kernel)
+        assert not moved([1000, 3000, 1500], 1, kernel)
+        assert moved([2500, 1500, 1500], 0, kernel)
+        assert not moved([2501, 1499, 1500], 0, kernel)
+
+
+def test_has_capacity_by_load():
+    """4096 of capacity each, 125 %: has it if 5 * load(s) > 4 * load(n), however many tasks."""
+
+    def has(here, there):
+        o = oracle("4.19", cpus=4, threads=3, task_weight=[here, there, 0], switches={"imbalance_pct": 125})
+        place(o, [0, 4, 5])
+        return moves.Search(o, 0).has_capacity(1)
+
+    assert has(1024, 1279)
+    assert not has(1024, 1280)
+    o = oracle("4.19", cpus=1, threads=2, task_weight=[10**6, 15])
+    place(o, [0, 1])
+    assert moves.Search(o, 0).has_capacity(1)
+    o.queue[0], o.cur[0] = [], -1  # asleep here: free, and load all the same, but the other is full
+    assert not moves.Search(o, 0).has_capacity(1)
+
+
 def test_node_numbers():
     o = oracle("4.15", cpus=4, smt=2, threads=3)
     place(o, [0, 1, 2])
@@ -230,6 +332,87 @@ def test_balancer_pulls_and_evens_out():
     balancer.even_out(o, 0)
     assert [len(q) for q in o.queue] == [2, 2, 1, 1]
     assert o.cpu[0] == 0
+
+
+def test_balancer_sees_load():
+    o = oracle("4.15", threads=4, params={"balancer_sigma": 0}, task_weight=[3000, 1001, 15, 500])
+    place(o, [0, 0, 2, 3])
+    assert [balancer.seen_load(o, 0, m) for m in (0, 1)] == [4001 * 1024 // 2048, 257]  # 2000, 515 // 2
+    o.queue[3], o.cur[3] = [], -1  # sleeping still counts
+    assert balancer.seen_load(o, 0, 1) == 257
+    o.asleep[3] = True  # unless for a page
+    assert balancer.seen_load(o, 0, 1) == 7
+    # the busier node has fewer tasks: (3 + 3) * 1024 // 2 against (15 * 4) * 1024 // 2048
+    o = oracle("4.15", nodes=3, threads=6, params={"balancer_sigma": 0}, task_weight=[3000, 3000, 15, 15, 15, 15])
+    place(o, [2, 2, 4, 4, 5, 5])
+    assert balancer.busiest_node(o, 0, {m: balancer.seen_load(o, 0, m) for m in range(3)}) == 1
+
+
+def test_balancer_takes_tasks_in_task_order_whatever_their_nice():
+    """The queue is 2, 0, 1 and 2 runs; from the position drawn on, in task order, the first of 0 and 1."""
+    taken = set()
+    for step in range(12):
+        o = oracle("4.15", threads=3, params={"balancer_sigma": 0}, task_nice=[0, 0, -5])
+        place(o, [0, 0, 0])
+        assert (o.queue[0], o.cur[0]) == ([2, 0, 1], 2)
+        o.i, o.balance_ns = step, [10**12, 0]
+        balancer.balance_node(o, 1)
+        position = draws.draw(1, draws.PICK, 2 + 1, step) % 3
+        assert o.events[-1][2] == {0: 0, 1: 1, 2: 0}[position]
+        taken.add(position)
+    assert taken == {0, 1, 2}
+
+
+def evened(weights, cpus, nice=None, cur=None, affinity=None):
+    """Where the tasks are after 8.3 within one node of three CPUs."""
+    T = len(weights)
+    o = oracle(nodes=1, cpus=3, threads=T, task_weight=weights, task_nice=nice or [0] * T)
+    place(o, cpus)
+    for c, t in (cur or {}).items():
+        o.cur[c] = t
+    for t, c in affinity or ():
+        o.lay.affinity[0][t][c] = False
+    balancer.even_out(o, 0)
+    assert o.events == []
+    return o.cpu
+
+
+def test_load_is_evened_out_within_a_node():
+    # 4000 + b here, 1024 there (and 1500): 2b <= 4000 + b - 1024 up to 2976
+    assert evened([4000, 2976, 1024, 1500], [0, 0, 1, 2]) == [0, 1, 1, 2]
+    assert evened([4000, 2977, 1024, 1500], [0, 0, 1, 2]) == [0, 0, 1, 2]
+    # the one that runs stays, and the other is too heavy
+    assert evened([4000, 300, 1024, 1500], [0, 0, 1, 2], cur={0: 1}) == [0, 0, 1, 2]
+    # the first in task order, though the queue is 0, 2, 1; and the first that is light enough: 18010 - 18 < 2 * 9000
+    others, cpus, nice = [1024, 1024, 9, 9], [0, 0, 0, 1, 1, 2, 2], [-2, 0, -1, 0, 0, 0, 0]
+    assert evened([9000, 10, 10, *others], cpus, nice) == [0, 2, 0, 1, 1, 2, 2]
+    assert evened([9000, 9000, 10, *others], cpus, nice) == [0, 0, 2, 1, 1, 2, 2]
+    assert evened([9000, 10, 10, *others], cpus, nice, affinity=[(1, 2)]) == [0, 0, 2, 1, 1, 2, 2]
+    # of equal loads the lowest CPU: 30, 30, 5, and 5, 30, 5
+    assert evened([20, 10, 20, 10, 5], [0, 0, 1, 1, 2]) == [0, 2, 1, 1, 2]
+    assert evened([5, 20, 10, 5], [0, 1, 1, 2]) == [0, 1, 0, 2]
+
+
+def test_numbers_come_before_load():
+    # 3 tasks, 1 and 1: from the longest queue to the shortest, though CPU 2 has the highest load; in task order
+    for nice in ([0] * 5, [-2, 0, -1, 0, 0]):
+        assert evened([1, 1, 1, 5, 90], [0, 0, 0, 1, 2], nice) == [0, 1, 0, 1, 2]
+    # if none of them may go there nothing is done by load either
+    heavy = [9000, 9000, 9000, 1, 1]
+    assert evened(heavy, [0, 0, 0, 1, 2], affinity=[(1, 1), (2, 1)]) == [0, 0, 0, 1, 2]
+
+
+def test_sleepers_are_load_when_load_is_evened_out():
+    """Task 0 sleeps on CPU 0 between two others."""
+    o = oracle(nodes=1, cpus=3, threads=5, task_weight=[5000, 1024, 1024, 2000, 3000])
+    place(o, [0, 0, 0, 1, 2])
+    o.queue[0], o.cur[0] = [1, 2], 1  # 7048 here, 2000 and 3000 there, 2 tasks against 1
+    balancer.even_out(o, 0)
+    assert o.cpu == [0, 0, 1, 1, 2]
+    place(o, [0, 0, 0, 1, 2])
+    o.queue[0], o.cur[0], o.asleep[0] = [1, 2], 1, True  # 2048, 2000, 3000: CPU 2 has nobody to give
+    balancer.even_out(o, 0)
+    assert o.cpu == [0, 0, 0, 1, 2]
 
 
 def test_balancer_and_locality():
@@ -282,6 +465,16 @@ def test_running_tasks_follow_the_new_queues():
     scheduling.change_cpus(o, [(0, 1)])
     assert o.queue == [[1], [0, 2, 3]]
     assert o.cur == [scheduling.running_of(o, c) for c in (0, 1)]
+
+
+def test_tasks_of_lower_nice_run_at_once_where_they_arrive():
+    o = two_nodes("4.15", cpus=1, threads=4, task_nice=[-5, 0, 0, 3])
+    place(o, [0, 0, 1, 1])
+    assert o.cur == [0, 2]
+    scheduling.change_cpus(o, [(0, 1)])
+    assert (o.queue, o.cur) == ([[1], [0, 2, 3]], [1, 0])
+    scheduling.change_cpus(o, [(2, 0), (1, 1)])
+    assert (o.queue, o.cur) == ([[2], [0, 1, 3]], [2, 0])
 
 
 def test_last_node_considered_becomes_preferred():

@@ -55,6 +55,9 @@ def tiny_layout(
         "task_process": [t // threads for t in range(T)],
         "task_pid": [1000 + t for t in range(T)],
         "task_demand": [demand] * T,
+        "task_nice": [0] * T,
+        "task_weight": [1024] * T,
+        "task_wake_ns": [10_000_000] * T,
         "task_start_ns": [0] * T,
         "affinity_ns": [0],
         "affinity": np.ones((1, T, C), dtype=bool),
@@ -104,6 +107,24 @@ def as_array(name: str, value: Any) -> Any:
 
 MESH = [[10, 16, 16, 22], [16, 10, 22, 16], [16, 22, 10, 16], [22, 16, 16, 10]]
 BACKPLANE = [[10, 16, 22, 22], [16, 10, 22, 22], [22, 22, 10, 16], [22, 22, 16, 10]]
+
+
+#: Nice values and their load weights.
+NICE = {nice: round(1024 * 1.25**-nice) for nice in (-20, -15, -5, 1, 5, 19)}
+#: Times after which a task decides anew whether to run.
+WAKES = [2_000_000, 10_000_000, 50_000_000]
+
+
+def unlike_tasks(rng: random.Random, tasks: int) -> dict[int, tuple[int, int, int]]:
+    """Tasks of another nice value in a third of the cases: (nice, weight, demand); others are nice 0."""
+    if rng.random() >= 1 / 3:
+        return {}
+    if rng.random() < 0.4:  # a daemon among equals
+        return {rng.randrange(tasks): (-15, NICE[-15], rng.randint(100, 300))}
+    return {
+        t: (*rng.choice(list(NICE.items())), rng.choice([100, 300, 1000]))
+        for t in rng.sample(range(tasks), rng.randint(1, tasks))
+    }
 
 
 def random_layout(seed: int) -> Layout:
@@ -199,6 +220,7 @@ def random_layout(seed: int) -> Layout:
             if rng.random() < 0.3:
                 affinity[f, t] = [rng.random() < 0.5 for _ in range(C)]
                 affinity[f, t, rng.randrange(C)] = True
+    unlike = unlike_tasks(rng, T)
     starts = [0 if t in leaders or rng.random() < 0.7 else rng.randrange(400) * 10**6 for t in range(T)]
     need = sum(r["blocks"] * r["block_pages"] for r in regions)
     node_pages = [need + 600 if rng.random() < 0.6 else need // 2 + 1100 for _ in range(nodes)]
@@ -221,7 +243,10 @@ def random_layout(seed: int) -> Layout:
             "cpu_core": [c // smt for c in range(C)],
             "task_process": task_process,
             "task_pid": [rng.choice([250, 1000]) + t for t in range(T)],
-            "task_demand": [rng.choice([1000, 1000, 600]) for _ in range(T)],
+            "task_demand": [unlike[t][2] if t in unlike else rng.choice([1000, 1000, 600]) for t in range(T)],
+            "task_nice": [unlike[t][0] if t in unlike else 0 for t in range(T)],
+            "task_weight": [unlike[t][1] if t in unlike else 1024 for t in range(T)],
+            "task_wake_ns": [rng.choice(WAKES) for _ in range(T)],
             "task_start_ns": starts,
             "affinity_ns": [0, 300_000_000][:phases],
             "affinity": affinity,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from numalab.layout import BASE, RANDOM, SEQUENTIAL
+from tests.reference import flights
 from tests.reference.draws import TOUCH, draw
 
 if TYPE_CHECKING:
@@ -38,18 +39,42 @@ def slowness(o: Oracle, g: int, n: int) -> int:
 
 
 def touch(o: Oracle, live: dict[int, int]) -> list[tuple[int, int]]:
-    """4.5, 4.6: the trapped PTE blocks found, (access, PTE block), by task, access and order."""
-    found: dict[int, list[int]] = {a: [] for a in live}
-    by_vma: dict[int, list[int]] = {}
-    for a in live:
-        by_vma.setdefault(o.lay.access_vma[a], []).append(a)
-    for v, mine in by_vma.items():
+    """4.5, 4.6: the trapped PTE blocks found and taken, (access, PTE block), by task, access and order."""
+    at_random: dict[int, list[int]] = {a: [] for a in live}
+    for v in range(o.V):
         if o.pending[v] > 0:
-            touch_randomly(o, v, [a for a in mine if o.lay.access_order[a] == RANDOM], live, found)
-        for a in mine:
-            if o.lay.access_order[a] == SEQUENTIAL:
-                walk(o, v, a, live[a], found[a])
+            mine = [a for a in live if o.lay.access_vma[a] == v and o.lay.access_order[a] == RANDOM]
+            touch_randomly(o, v, mine, live, at_random)
+    found: dict[int, list[int]] = {a: [] for a in live}
+    listed = [(a, q) for a in live for q in at_random[a]]
+    for a, q in race(o, listed):
+        found[a].append(q)
+    for a in live:
+        if o.lay.access_order[a] == SEQUENTIAL:
+            walk(o, a, live[a], found[a])
+    flights.meet_at_random(o, live)
     return [(a, q) for a in live for q in found[a]]
+
+
+def race(o: Oracle, listed: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """4.5: which random finds are taken: every task takes some for its useful time, until it meets a held page."""
+    taken: list[tuple[int, int]] = []
+    spent = [0] * o.T
+    met = [False] * o.T
+    for a, q in listed:
+        t, v = o.lay.access_task[a], o.lay.access_vma[a]
+        g = o.lay.vma_region[v]
+        block = o.lay.region_first[g] + q - o.lay.vma_pte[v]
+        if met[t] or spent[t] >= o.useful[t]:
+            continue
+        if flights.held(o, t, block):  # spec 4.5: "up to" it: the held one is not taken itself
+            met[t] = True
+            flights.meet(o, t, block)
+            continue
+        # spec 4.5: a find that turns out to be another's fault (4.6) was taken too
+        spent[t] += estimate(o, t, g, q - o.lay.vma_pte[v])
+        taken.append((a, q))
+    return taken
 
 
 def touch_randomly(o: Oracle, v: int, accesses: list[int], live: dict[int, int], found: dict[int, list[int]]) -> None:
@@ -70,33 +95,41 @@ def touch_randomly(o: Oracle, v: int, accesses: list[int], live: dict[int, int],
                 at -= weight
 
 
-def walk(o: Oracle, v: int, a: int, rate: int, found: list[int]) -> None:
-    """4.5, sequential: blocks passed in order for the useful time."""
+def walk(o: Oracle, a: int, rate: int, found: list[int]) -> None:
+    """4.5, sequential: blocks passed in order for the useful time, or until a held one."""
+    t, v = o.lay.access_task[a], o.lay.access_vma[a]
     g = o.lay.vma_region[v]
-    t, blocks = o.lay.access_task[a], o.lay.region_blocks[g]
+    blocks = o.lay.region_blocks[g]
     visit = max(1, 10**9 * o.lay.region_block_pages[g] // rate)
     budget = o.useful[t] + o.carry_ns[a]
+    costs: list[int] = []  # of a fault on each block passed, where some are trapped
     if o.pending[v] == 0:
         n = budget // visit
-        o.carry_ns[a] = budget - n * visit
-        o.pos[a] = (o.pos[a] + n) % blocks
-        return
-    most = min(blocks, budget // visit)
-    spent = n = 0
-    while n < most:
-        j = (o.pos[a] + n) % blocks
-        trapped = o.trapped[o.lay.vma_pte[v] + j]
-        est = estimate(o, t, g, j) if trapped else 0
-        if spent + visit + est > budget:
-            break
-        spent += visit + est
-        n += 1
-        if trapped:
-            found.append(o.lay.vma_pte[v] + j)
+        carry = budget - n * visit
+    else:
+        most = min(blocks, budget // visit)
+        spent = n = 0
+        while n < most:
+            j = (o.pos[a] + n) % blocks
+            est = estimate(o, t, g, j) if o.trapped[o.lay.vma_pte[v] + j] else 0
+            if spent + visit + est > budget:
+                break
+            spent += visit + est
+            costs.append(est)
+            n += 1
+        carry = budget - spent
+        if n == most:  # spec 4.5: "and not below it" read as nothing further, budget - spent is never negative
+            carry = min(carry, visit - 1)
+    d = flights.nearest_held(o, t, g, o.pos[a])
+    if d is not None and d < n:
+        flights.meet(o, t, o.lay.region_first[g] + (o.pos[a] + d) % blocks)
+        n, carry = d, 0
+    for step, est in enumerate(costs[:n]):
+        q = o.lay.vma_pte[v] + (o.pos[a] + step) % blocks
+        if o.trapped[q]:
+            found.append(q)
             o.debt_ns[t] -= est
-    o.carry_ns[a] = budget - spent
-    if n == most:  # spec 4.5: "and not below it" read as nothing further, budget - spent is never negative
-        o.carry_ns[a] = min(o.carry_ns[a], visit - 1)
+    o.carry_ns[a] = carry
     o.pos[a] = (o.pos[a] + n) % blocks
 
 

@@ -1,0 +1,69 @@
+"""Groups of threads that pass messages: ``perf bench sched messaging`` and ``pipe``, and ``nlwl hb``."""
+
+from __future__ import annotations
+
+from numalab.scenarios._command import Options, Piece, ScenarioError
+from numalab.scenarios._guest import Guest
+from numalab.workload import Access, Processes, Region
+
+MESSAGING, PIPE = "perf bench sched messaging", "perf bench sched pipe"
+#: A message of 100 bytes: pages of its own that a thread visits for it, and instructions (write, read, two switches).
+PAGES_A_MESSAGE, INSTRUCTIONS_A_MESSAGE = 3.0, 4000
+#: Stack, heap header and buffer of a thread; data of the program that all read. kB, from the program.
+THREAD_KB, SHARED_KB = 20, 16
+#: Runnable threads a CPU, while a message takes longer to pass on than to read.
+RUNNABLE = 2.0
+
+
+def talkers(name: str, processes: int, threads: int, guest: Guest, *, start_ms: float = 0.0) -> Piece:
+    """Describe tasks that mostly wait for each other.
+
+    Parameters
+    ----------
+    name : str
+    processes, threads : int
+    guest : Guest
+    start_ms : float
+    """
+    tasks = processes * threads
+    busy = float(min(tasks, guest.cpus))
+    demand = max(1, min(1000, round(1000 * RUNNABLE * guest.cpus / tasks)))
+    rate = guest.rate(INSTRUCTIONS_A_MESSAGE) * PAGES_A_MESSAGE
+    own, shared = f"{name}.own", f"{name}.shared"
+    return Piece(
+        (Processes(name, processes, threads, demand, start_ms=start_ms),),
+        (
+            Region(shared, SHARED_KB / 1024, (name,), block_kb=4, first_touch="main"),
+            Region(own, THREAD_KB / 1024, (name,), scope="thread", block_kb=4),
+        ),
+        (
+            Access(shared, pages_per_s=rate / PAGES_A_MESSAGE, processes=(name,), write=0.5),
+            Access(own, pages_per_s=rate, processes=(name,), write=1.0),
+        ),
+        busy=busy,
+        notes=(
+            f"waiting for messages: tasks want to run {demand / 1000:g} of the time, independently of each other",
+            "pages of a thread: 5, and 4 of the program, from its source; stacks, heaps and data are one area each",
+        ),
+    )
+
+
+def messaging(words: list[str], guest: Guest, name: str) -> Piece:
+    """Describe ``perf bench sched messaging``."""
+    long = {"pipe": "p", "thread": "t", "group": "g", "nr_loops": "l"}
+    options = Options.read(MESSAGING, words, "gl", "pt", long)
+    options.whole("l", 100, 1)
+    tasks = 40 * options.whole("g", 10, 1)
+    return talkers(name, *((1, tasks) if options.flag("t") else (tasks, 1)), guest)
+
+
+def pipe(words: list[str], guest: Guest, name: str) -> Piece:
+    """Describe ``perf bench sched pipe``: two tasks, of which one runs at a time."""
+    options = Options.read(PIPE, words, "lG", "nT", {"loop": "l", "nonblocking": "n", "threaded": "T"})
+    if "G" in options.given:
+        raise ScenarioError(f"{PIPE}: -G: cgroups are not modelled; expected none")
+    options.whole("l", 1_000_000, 1)
+    piece = talkers(name, *((1, 2) if options.flag("T") else (2, 1)), guest)
+    only = piece.processes[0]
+    taking_turns = Processes(only.name, only.count, only.threads, demand=500)
+    return Piece((taking_turns,), piece.regions, piece.accesses, busy=1.0, notes=piece.notes)

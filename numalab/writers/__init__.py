@@ -1,0 +1,1 @@
+"""Tables in the formats of the tools that kernel developers read; `numalab.readers` reads them back."""
