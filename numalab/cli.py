@@ -123,8 +123,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"numalab {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_threads(commands)
+    _add_claims(commands)
     _add_runs(commands)
     _add_read(commands)
+    _add_compare(commands)
+    _add_validate(commands)
+    _add_live(commands)
     _add_catalogs(commands)
     return parser
 
@@ -192,6 +196,25 @@ def _add_threads(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_json(replay)
 
 
+def _add_claims(commands: _Commands[argparse.ArgumentParser]) -> None:
+    claims = _add(
+        commands,
+        "claims",
+        "claims:claims",
+        "every figure of the mails beside the model's: what holds, what was fitted",
+        "Print each published figure or word, the model's median and 90 % band over seeds, what a real kernel's run\n"
+        "shows of it, and whether the model agrees; count the rows that hold, and list the constants that were fitted\n"
+        "(rows they were fitted to do not count). From the shipped results of full replays: nothing is run.",
+        """numalab claims
+        numalab claims convergence policy_lock
+        numalab claims --json                          a list of rows for programs""",
+    )
+    claims.add_argument(
+        "threads", metavar="THREAD", nargs="*", help="names that `numalab threads` lists (default: all)"
+    )
+    _add_json(claims)
+
+
 def _add_runs(commands: _Commands[argparse.ArgumentParser]) -> None:
     run = _add(
         commands,
@@ -239,7 +262,8 @@ def _add_read(commands: _Commands[argparse.ArgumentParser]) -> None:
         "Read a file or paste, say line by line what was understood and what was skipped, and optionally save it\n"
         "as a dataset that every plot and table takes. Formats: `perf bench numa mem`, /proc/vmstat, zoneinfo,\n"
         "PID/sched and PID/numa_maps, nodeN/numastat, trace events of NUMA balancing as ftrace, trace-cmd and\n"
-        "`perf script` print them; logs of these with lines `@ <seconds>` between; folders of whole runs.",
+        "`perf script` print them, comparison tables of LKP and MMTests; logs of these with lines `@ <seconds>`\n"
+        "between; folders of whole runs.",
         """numalab read bench.txt -o runs/bench.nc
         numalab read data/traces/c_swap_2x2_r1
         cat /proc/self/numa_maps | numalab read -
@@ -251,6 +275,119 @@ def _add_read(commands: _Commands[argparse.ArgumentParser]) -> None:
     read.add_argument("-o", "--out", metavar="OUT.nc", help="save as a dataset")
     read.add_argument("--force", action="store_true", help="overwrite what is there")
     _add_json(read)
+
+
+def _counts(text: str) -> list[int]:
+    return [_count(part) for part in text.split(",")]
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a percentage above 0, got {text!r}")
+    return value
+
+
+def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
+    compare = _add(
+        commands,
+        "compare",
+        "compare:main",
+        "compare sets of runs, as LKP and MMTests print it, with significance",
+        "Compare two or more sides with the first: as a table for a mail, and below it what is more than noise and\n"
+        "how many runs would tell. A side is [NAME=]PATH: a dataset with several seeds (where kernels or parameters\n"
+        "vary in it, a side each), the folder of a measured run, a directory or quoted pattern of these, output of a\n"
+        "tool, or a table of LKP or MMTests, each column of which is a side; - is standard input.",
+        """numalab compare base=runs/old.nc patched=runs/new.nc
+        numalab compare runs/old.nc runs/new.nc --style lkp --rows 'numa_*,converge*' --table
+        numalab compare base='data/traces/S2_write_base_r*' p1='data/traces/S2_write_p1_r*'
+        numalab compare report.txt --runs 6 --style mmtests      an LKP mail, means over 6 runs each""",
+    )
+    compare.add_argument("sides", metavar="[NAME=]PATH", nargs="+", help="the first is the base")
+    compare.add_argument(
+        "--style", choices=("mmtests", "lkp", "lkp-2014"), default="mmtests", help="of the table (default: mmtests)"
+    )
+    compare.add_argument("--rows", metavar="NAME,...", help="only these quantities; * and ? stand for any letters")
+    compare.add_argument(
+        "--effect", metavar="PERCENT", type=_percent, default=5.0, help="change that one wants to see (default: 5)"
+    )
+    compare.add_argument(
+        "--runs", metavar="N,...", type=_counts, help="runs behind the means of a table: one number, or one a column"
+    )
+    compare.add_argument("--table", action="store_true", help="print the table only")
+    _add_json(compare)
+
+
+def _add_validate(commands: _Commands[argparse.ArgumentParser]) -> None:
+    validate = _add(
+        commands,
+        "validate",
+        "validate:validate",
+        "judge the model by runs of real kernels",
+        "For each run of a real kernel build the same machine, load and kernel in the model, run it with many seeds,\n"
+        "and print quantity by quantity what was real and what the model gives: inside or outside. Repetitions of a\n"
+        "case are judged together. Interrupted with Ctrl-C it prints the finished cases.",
+        """numalab validate b_wrongnode_bound_2x2_r1
+        numalab validate S1_p4t2_old_r1 S1_p4t2_new_r1 --seeds 8 -o runs/validation
+        numalab validate ../my-traces/run7             a folder of either layout
+        numalab validate --decisions c_swap_2x2_r1     every decision of the kernel beside numalab's rules
+        numalab validate --stored                      the shipped results of the next
+        numalab validate                               all that come with numalab, 30 seeds; takes long""",
+    )
+    validate.add_argument("runs", metavar="RUN", nargs="*", help="a trace that comes with numalab, or a folder of one")
+    validate.add_argument("--seeds", type=_count, metavar="N", help="runs of the model for each case (default: 30)")
+    validate.add_argument("--decisions", action="store_true", help="replay recorded decisions instead of whole runs")
+    validate.add_argument("--stored", action="store_true", help="print the shipped results, run nothing")
+    validate.add_argument("-o", "--out", metavar="DIR", help="write a figure and the rows of each case here")
+    _add_json(validate)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
+    return value
+
+
+def _add_live(commands: _Commands[argparse.ArgumentParser]) -> None:
+    live = _add(
+        commands,
+        "live",
+        "live:shared_cow",
+        "run the program of a patch thread on this machine",
+        "Run the program of a patch thread on this machine, with the kernel's counters beside it.\n"
+        "`numalab live PROGRAM --help` describes a program.",
+        "numalab live shared-cow --processes 8 --seconds 10",
+    )
+    programs = live.add_subparsers(title="programs", metavar="PROGRAM", required=True)
+    cow = _add(
+        programs,
+        "shared-cow",
+        "live:shared_cow",
+        "forked readers of one array that they share copy-on-write",
+        "Fork processes that sum one array over and over, which none of them writes, and print the passes of each\n"
+        "beside what the machine's NUMA counters did: run it with balancing off and on, and compare. A machine\n"
+        "without NUMA balancing says so, and measures. Ctrl-C ends all readers and prints what was done.",
+        """numalab live shared-cow --processes 8 --seconds 10
+        numalab live shared-cow --processes 288 --seconds 10 -o runs/on.nc""",
+    )
+    cow.add_argument("--processes", type=_count, metavar="N", required=True, help="readers (the mail: 288)")
+    cow.add_argument("--seconds", type=_seconds, metavar="S", required=True, help="how long each reads (the mail: 10)")
+    cow.add_argument(
+        "--ints", type=_count, metavar="N", default=1_000_000, help="length of the array (default: 1000000)"
+    )
+    cow.add_argument(
+        "--folder", metavar="DIR", default="/var/tmp", help="for the array's file, on a disk (default: /var/tmp)"
+    )
+    cow.add_argument("-o", "--out", metavar="OUT.nc", help="save as a dataset")
+    cow.add_argument("--force", action="store_true", help="overwrite what is there")
+    _add_json(cow)
 
 
 def _add_catalogs(commands: _Commands[argparse.ArgumentParser]) -> None:

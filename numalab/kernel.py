@@ -9,6 +9,7 @@ release candidate, a development branch), a *patch* turns switches. Anything may
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -272,6 +273,31 @@ def names() -> Iterator[str]:
     """Yield every release and named tree."""
     yield from table().releases
     yield from table().trees
+
+
+def nearest(version: str) -> str:
+    """Name the newest release, or tree of a stable release, that is not newer than a kernel.
+
+    Parameters
+    ----------
+    version : str
+        Such as ``6.12.117`` or what ``uname -r`` prints.
+
+    Raises
+    ------
+    KernelError
+        No version in it, or one before all releases.
+    """
+    found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
+    if found is None:
+        raise KernelError(f"expected a version such as 6.12, got {version!r}")
+    asked = tuple(int(part or 0) for part in found.groups())
+    known = {tuple(int(part) for part in name.split(".")): name for name in names() if re.fullmatch(r"[\d.]+", name)}
+    # what a stable release got, the next mainline release need not have
+    older = [numbers for numbers in known if numbers <= asked and (len(numbers) == 2 or numbers[:2] == asked[:2])]
+    if not older:
+        raise KernelError(f"expected a kernel from {table().releases[0]} on, got {version!r}")
+    return known[max(older)]
 
 
 def _nearest(key: str, known: Iterable[str]) -> str:

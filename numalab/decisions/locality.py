@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from numalab.decisions import releases
 from numalab.decisions.tasks import Track
 from numalab.kernel import Kernel
 from numalab.layout import Ints
@@ -41,7 +40,6 @@ class Counted:
 
 def counts(recording: Recording, track: Track, kernel: Kernel) -> list[Counted]:
     """Count for each placement of a task."""
-    clears = releases.clears_when_doubling(recording.release)
     low, high, out = np.zeros(3, np.int64), np.zeros(3, np.int64), []
     ones = np.ones(1, np.int64)
     for j, placement in enumerate(track.placements):
@@ -52,7 +50,7 @@ def counts(recording: Recording, track: Track, kernel: Kernel) -> list[Counted]:
         # a shared fault is enough not to be idle, and only shared ones are unclear: low and high agree
         _, doubles = period.adapted(kernel, ones, low[None], kinds[None], (ones, ones, ones), ones)
         out.append(Counted(int(low[:2].sum()), low, high, kinds, bool(doubles[0])))
-        if clears or not doubles[0]:
+        if kernel.doubling_clears_counts or not doubles[0]:
             low, high = np.zeros(3, np.int64), np.zeros(3, np.int64)
     return out
 

@@ -61,7 +61,8 @@ def _next_event(state: State, rows: Ints) -> Ints:
     boundaries = np.unique(
         np.concatenate([one.affinity_ns, one.task_start_ns, one.access_from_ns, one.access_until_ns])
     )
-    following = np.searchsorted(boundaries, at * dt, side="left")
+    # one within the step before comes in the step that is next
+    following = np.searchsorted(boundaries, (at - 1) * dt, side="right")
     later = np.append(boundaries, np.iinfo(np.int64).max // 2)[following]
     return np.minimum(event, -(-later // dt))
 

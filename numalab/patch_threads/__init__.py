@@ -58,21 +58,21 @@ THREADS: dict[str, Thread] = {
             "Reduce system overhead of automatic NUMA balancing",
             "Why did xfs_repair take twice as long, with the same locality?",
             "Mel Gorman, 2015-03-23, 1427113443-20973-1-git-send-email-mgorman@suse.de",
-            False,
+            True,
         ),
         Thread(
             "policy_lock",
             "mempolicy: convert the shared_policy lock to a rwlock",
             "Why 1 % at 128 ranks and 90 % at 2,000?",
             "Nathan Zimmer, 2015-11-17, 1447777078-135492-1-git-send-email-nzimmer@sgi.com",
-            False,
+            True,
         ),
         Thread(
             "marginal_moves",
             "sched,numa: prevent task moves with marginal benefit",
             "Did 94 % more local faults help?",
             "Rik van Riel, 2014-07-29, 20140729023940.37b6aebc@annuminas.surriel.com",
-            False,
+            True,
         ),
     )
 }

@@ -72,8 +72,8 @@ IPI_NS = 246_000
 #: Fitted: b_wrongnode_bound, 999,400 visits of 121 instructions a second at 8 ns.
 SYSTEM = 1.033
 #: Instructions a second of the program that writes the logs (nice -15, so it runs at once, and its load of 28 tasks
-#: while it runs drives others away). Toggle kernel, derived: reading /proc/stat 20 times a second, some 60,000 each, and
-#: the rest once a second, 2.4 million: S2 r1 shows 16.1 to 16.8 of the 20 readings, S0 r1 17.7 to 17.9. Debian's
+#: while it runs drives others away). Toggle kernel, derived: reading /proc/stat 20 times a second, some 60,000 each,
+#: and the rest once a second, 2.4 million: S2 r1 shows 16.1 to 16.8 of the 20 readings, S0 r1 17.7 to 17.9. Debian's
 #: kernels, fitted: b_wrongnode_bound, a thirtieth of all instructions is not the program's, half of it ticks.
 MONITOR = {True: 3.4e6, False: 2.0e6}
 #: How long it runs or sleeps at a time, ms. Chosen: between its short readings and its long one.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from numalab.kernel import Kernel, Value, table
+from numalab.kernel import Kernel, KernelError, Value, nearest, table
 from numalab.scenarios._command import ScenarioError
 
 #: Toggle -> its value -> switches of the model. A value that is 6.1 as it was sets nothing.
@@ -53,16 +53,11 @@ def release(name: str, source: str) -> tuple[str, tuple[str, ...]]:
     ScenarioError
         No version in the name, or one before all releases.
     """
-    version = re.search(r"(\d+)\.(\d+)", name)
-    if version is None:
-        raise ScenarioError(f"{source}: expected a version such as 6.12, got {name!r}")
-    asked = (int(version[1]), int(version[2]))
-    known = {tuple(int(part) for part in entry.split(".")): entry for entry in table().releases}
-    older = [entry for entry in known if entry <= asked]
-    if not older:
-        raise ScenarioError(f"{source}: expected a kernel from {table().releases[0]} on, got {name!r}")
-    found = known[max(older)]
-    same = max(older) == asked
+    try:
+        found = nearest(name)
+    except KernelError as error:
+        raise ScenarioError(f"{source}: {error}") from error
+    same = re.match(rf"{re.escape(found)}(?![\d])", name)
     return found, () if same else (f"kernel {name}: taken as {found}, the nearest release that is not newer",)
 
 

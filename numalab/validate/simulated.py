@@ -113,7 +113,7 @@ def run(case: Case, seeds: int) -> Outcome:
     own = sum(group.count for group in told.workload.processes if group.name != MONITOR_NAME)
     ds = ds.isel(task=ds["task_process"].values < own)
     ds = ds.assign_coords(region_process=("region", _owners(layout)))
-    outcome = Outcome(case, bound=_bound(layout), notes=told.notes)
+    outcome = Outcome(case, bound=_bound(layout, own), notes=told.notes)
     sampled = quantities.like(ds, case.first.ds, until)
     for quantity in QUANTITIES:
         reals = real_values(quantity.name, case.traces, until)
@@ -123,9 +123,9 @@ def run(case: Case, seeds: int) -> Outcome:
         outcome.real[quantity.name], outcome.model[quantity.name] = reals, values
         if quantity.series is not None:
             drawn = [found for one in case.traces if (found := quantity.series(one.ds, until)) is not None]
-            own = quantity.series(sampled, until)
-            if drawn and own is not None:
-                outcome.series[quantity.name] = (drawn, own)
+            simulated = quantity.series(sampled, until)
+            if drawn and simulated is not None:
+                outcome.series[quantity.name] = (drawn, simulated)
     outcome.pages = _pages(case, sampled, until)
     return outcome
 
@@ -148,10 +148,11 @@ def _owners(layout: Layout) -> NDArray[np.int64]:
     return owners
 
 
-def _bound(layout: Layout) -> bool:
-    """Say whether every task may use the CPUs of one node only, the same at all times."""
+def _bound(layout: Layout, processes: int) -> bool:
+    """Say whether every task of the first processes may use the CPUs of one node only, the same at all times."""
     nodes = np.unique(layout.cpu_node)
-    allowed = np.stack([layout.affinity[:, :, layout.cpu_node == n].any(axis=2) for n in nodes], axis=2)
+    affinity = layout.affinity[:, layout.task_process < processes]
+    allowed = np.stack([affinity[:, :, layout.cpu_node == n].any(axis=2) for n in nodes], axis=2)
     return bool((allowed.any(axis=0).sum(axis=1) == 1).all())
 
 

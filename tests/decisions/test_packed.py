@@ -9,6 +9,7 @@ import pytest
 
 from numalab import decisions
 from numalab.decisions import Replay, releases
+from numalab.kernel import Kernel
 from numalab.model import pagefilter, placing
 from numalab.readers import trace
 
@@ -146,7 +147,7 @@ def test_no_pid_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_failures_that_stick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rule until 6.12.117: periods go on doubling, and scans would come too early."""
-    monkeypatch.setattr(releases, "CLEARING", {})
+    monkeypatch.setattr(releases, "kernel_of", lambda release: Kernel("6.12"))
     found = replay("c_swap_4x2_p4t2_r1")
     assert of_filter(found, "group ratio") == (118, 117)
     assert rows(found)["scan not before due"]["equal"] == 44

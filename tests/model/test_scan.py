@@ -48,9 +48,9 @@ def areas(kernel: str, count: int, *, blocks: int = 4, block_pages: int = 1, kin
     return setting(kernel, **{**each, **{name: [value] * count for name, value in flags.items()}, **rest})
 
 
-def window(state: State) -> tuple[int, int]:
-    """Pages looked at, and marked, by task 0 at 10 s; told from what they cost."""
-    state.step_index[0] = 10 * 10**9 // state.dt - 1
+def window(state: State, now: int = 10_000) -> tuple[int, int]:
+    """Pages looked at, and marked, by task 0 at a time in ms; told from what they cost."""
+    state.step_index[0] = now * 10**6 // state.dt - 1
     state.par.pte_scan_ns[0], state.par.pte_update_ns[0] = 1, 1 << 30
     scan = begin(state, 0, 0, int(state.layout.task_process[0]))
     scan.time = 1 << 60

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numalab.model.scan import run_due_scans, scan_window
+from numalab.model.scan import run_due_scans
 from numalab.model.state import State
 from tests.model.small import counted, place, state_of
-from tests.model.test_scan import areas
+from tests.model.test_scan import areas, window
 
 MS = 1_000_000
 
@@ -28,7 +28,7 @@ def tick(state: State, ms: int, *ran_ms: int) -> None:
     """Let it be a time at which the tasks have run for so long, and let the ticks come."""
     state.step_index[:] = ms - 1
     state.run_ns[0] = [ran * MS for ran in ran_ms]
-    run_due_scans(state)
+    run_due_scans(state, np.full_like(state.run_ns, 1 << 60))
 
 
 def stamps(state: State) -> list[float]:
@@ -40,7 +40,7 @@ def stamps(state: State) -> list[float]:
 def test_the_first_scan_of_a_process(kernel: str) -> None:
     """Run time must exceed stamp + period, 0 + 1000 ms. The first attempt only sets the next scan (now + delay); its
     stamp moves by the old period, and the period becomes the start period (4 MB: 1000)."""
-    state = setting(kernel, blocks=1024)
+    state = setting(kernel, blocks=1024, params={"pte_update_ns": 2995})
     tick(state, 1000, 1000)
     assert (stamps(state), state.next_scan_ms[0, 0]) == ([0], 0)
     tick(state, 1002, 1001)
@@ -50,9 +50,9 @@ def test_the_first_scan_of_a_process(kernel: str) -> None:
     tick(state, 3002, 3001)
     assert counted(state) == {"numa_pte_updates": 1024}
     assert state.next_scan_ms[0, 0] == 3002 + 1000
-    # 2 ticks more, and since 4.15 also 32 times the scan: 1024 * (5 + 60) ns
-    assert stamps(state) == [3000 + 2 + (32 * 1024 * 65 / MS if kernel == "4.15" else 0)]
-    assert state.debt_ns[0, 0] == 1024 * 65
+    # 2 ticks more, and since 4.15 also 32 times the scan in whole ticks: 1024 * (5 + 2995) ns are 3 ms
+    assert stamps(state) == [3000 + 2 + (32 * 3 if kernel == "4.15" else 0)]
+    assert (state.sys_ns[0, 0], state.debt_ns[0, 0]) == (1024 * 3000, 0)
 
 
 def test_run_time_counts_not_the_clock() -> None:
@@ -124,7 +124,7 @@ def filtered(kernel: str, seq: int, bits: list[bool], count: int = 3) -> State:
 
 def scanned(state: State, now: int = 4000) -> list[bool]:
     before = state.pending[0].copy()
-    scan_window(state, 0, 0, 0, now)
+    window(state, now)
     return [bool(x) for x in state.pending[0] > before]
 
 

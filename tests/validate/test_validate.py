@@ -43,7 +43,8 @@ def test_one_task_on_the_wrong_node(result):
         assert found[name].real == real
         assert found[name].model == pytest.approx(8192, rel=0.03)
         assert found[name].inside
-    assert found["time_to_local"].inside
+    # samples are a second apart, and in both the pages need 0.7 s once marked
+    assert found["time_to_local"].model == pytest.approx(found["time_to_local"].real, abs=1.0)
     assert found["pages_over_time"].inside
     assert not found["task_moves"].counted
     assert found["task_moves"].why == "tasks are bound to a node"
