@@ -54,7 +54,7 @@ def random_params(rng: random.Random) -> dict[str, int]:
         "slice_us": rng.choice([step, 3 * step, 5000]),
         "shared_cpus": rng.choice([0, 0, 0, 700, 1000, 2500]),
         "hint_fault_ns": rng.choice([1200, 40_000, 250_000]),
-        "migrate_ns": rng.choice([1500, 60_000]),
+        "migrate_ns": rng.choice([1500, 60_000, 2_500_000]),
         "ipi_wait_ns": rng.choice([0, 0, 0, 30_000, 400_000]),
         # a window of 256 pages or more often lasts several steps
         "pte_scan_ns": rng.choice([0, 5, 5, 5, 100_000]),

@@ -34,7 +34,8 @@ def test_memory_of_several_processes_is_nobodys():
     ],
 )
 def test_bound_tasks_may_use_one_node_at_all_times(bindings, bound):
-    assert simulated._bound(layout(*bindings)) is bound
+    # both processes
+    assert simulated._bound(layout(*bindings), 2) is bound
 
 
 def test_samples_of_another_repetition():
