@@ -11,7 +11,6 @@ from statistics import harmonic_mean
 import numpy as np
 import xarray as xr
 
-from numalab import derived as _derived  # noqa: F401  registers ds.numa
 from numalab.compare import Comparison, Row
 from numalab.readers import lkp, mmtests
 from numalab.readers.tables import MMTESTS_COUNTERS

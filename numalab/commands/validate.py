@@ -87,7 +87,7 @@ def _write(folder: Path, result: Validation) -> None:
         _replace(folder / f"{name}.png", _png(plot_case(outcome)))
         own = [row.to_dict() for row in result.rows if row.case == name]
         _replace(folder / f"{name}.json", to_json(own).encode())
-    _replace(folder / "validation.json", to_json(result.to_dict()).encode())
+    _replace(folder / "validation.json", report.to_text(result.to_dict()).encode())
     note(f"wrote figures and rows of {plural(len(result.outcomes), 'case')}, and validation.json, to {folder}")
 
 

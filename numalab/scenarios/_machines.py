@@ -51,11 +51,11 @@ def shape(meta: Mapping[str, Any], source: str) -> Shape:
     memory = topology.get("mem_mib_per_node")
     if isinstance(memory, bool) or not isinstance(memory, int | float) or memory <= 0:
         raise ScenarioError(f"{source}: topology.mem_mib_per_node: expected MB above 0, got {memory!r}")
-    distance = topology.get("distance")
+    distance: Any = topology.get("distance")
     try:
         if "node_cpus" in topology:
             cpus = {int(node): len(listed) for node, listed in sorted(topology["node_cpus"].items(), key=_number)}
-            rows = tuple(tuple(int(value) for value in row) for row in distance)  # type: ignore[union-attr]
+            rows = tuple(tuple(int(value) for value in row) for row in distance)
             return Shape(cpus, rows, float(memory))
         size = re.fullmatch(r"(\d+)x(\d+)", str(topology.get("nodes_x_cpus")))
         if size is None:
@@ -63,7 +63,7 @@ def shape(meta: Mapping[str, Any], source: str) -> Shape:
                 f"{source}: topology.nodes_x_cpus: expected something like 4x2, got {topology.get('nodes_x_cpus')!r}"
             )
         count = int(size[1])
-        matrix = np.full((count, count), int(distance))  # type: ignore[arg-type]
+        matrix = np.full((count, count), int(distance))
         np.fill_diagonal(matrix, 10)
         return Shape(dict.fromkeys(range(count), int(size[2])), tuple(map(tuple, matrix.tolist())), float(memory))
     except (TypeError, AttributeError, KeyError) as error:

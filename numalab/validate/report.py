@@ -13,8 +13,6 @@ from numalab.validate.judge import Row
 
 #: Rows shown of those outside, worst first, where not all are printed.
 WORST = 15
-#: The score that must be reached on traces nothing was fitted to.
-GOAL = 0.7
 
 Facts = Mapping[str, Any]
 
@@ -23,6 +21,13 @@ def stored() -> dict[str, Any]:
     """Return the results that numalab ships (``data/results/validation.json``)."""
     facts: dict[str, Any] = json.loads(_data.read_text("results", "validation.json"))
     return facts
+
+
+def to_text(facts: Facts) -> str:
+    """Return results as they are stored: JSON, a row of the table a line."""
+    head = {name: value for name, value in facts.items() if name != "rows"}
+    rows = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in facts["rows"])
+    return f'{json.dumps(head, ensure_ascii=False, allow_nan=False)[:-1]},\n"rows": [\n{rows}\n]}}\n'
 
 
 def rows_of(facts: Facts) -> list[Row]:
