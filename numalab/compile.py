@@ -24,12 +24,16 @@ _PAGE_KINDS = {"base": BASE, "huge": HUGE, "folio": FOLIO}
 
 @dataclass(frozen=True)
 class _Process:
-    """One process: its place in the workload, its kind, and its task indices."""
+    """One process: its place in the workload, its kind, and its task indices, generation by generation."""
 
     number: int
     group: Processes
     start_ms: float
     tasks: range
+
+    def tasks_of(self, thread: int) -> range:
+        """Return the tasks that are a thread, one after the other."""
+        return self.tasks[thread :: self.group.threads]
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ def _processes(workload: Workload) -> list[_Process]:
     for group in workload.processes:
         for i in range(group.count):
             first = found[-1].tasks.stop if found else 0
-            tasks = range(first, first + group.threads)
+            tasks = range(first, first + group.threads * group.generations)
             found.append(_Process(len(found), group, group.start_ms + i * group.stagger_ms, tasks))
     return found
 
@@ -191,6 +195,7 @@ def _cpu_node(machine: Machine) -> Ints:
 
 def _task_arrays(processes: list[_Process]) -> dict[str, Any]:
     owner = [p for p in processes for _ in p.tasks]
+    lives = [(p, g) for p in processes for g in range(p.group.generations) for _ in range(p.group.threads)]
     return {
         "task_process": _ints(p.number for p in owner),
         "task_pid": FIRST_PID + np.arange(len(owner), dtype=np.int64),
@@ -198,9 +203,18 @@ def _task_arrays(processes: list[_Process]) -> dict[str, Any]:
         "task_nice": _ints(p.group.nice for p in owner),
         "task_weight": _ints(_weight(p.group.nice) for p in owner),
         "task_wake_ns": _ints(_ns(p.group.wake_ms) for p in owner),
-        "task_start_ns": _ints(_ns(p.start_ms) for p in owner),
+        "task_start_ns": _ints(_ns(p.start_ms + g * p.group.thread_life_ms) for p, g in lives),
+        "task_end_ns": _ints(_end_ns(p, g) for p, g in lives),
         "process_single_node": _bools(p.group.single_node for p in processes),
     }
+
+
+def _end_ns(process: _Process, generation: int) -> int:
+    """Return when the threads of a generation end; the last one stays."""
+    group = process.group
+    if generation == group.generations - 1:
+        return _FOREVER_NS
+    return _ns(process.start_ms + (generation + 1) * group.thread_life_ms)
 
 
 def _weight(nice: int) -> int:
@@ -220,7 +234,7 @@ def _affinity(machine: Machine, workload: Workload, processes: list[_Process]) -
             for thread in binding.threads or range(process.group.threads):
                 if thread < process.group.threads:
                     mask = _mask(machine, binding, i, process, thread, cpu_node)
-                    affinity[phases, process.tasks[thread]] = mask
+                    affinity[phases, process.tasks_of(thread)] = mask
     return {"affinity_ns": _ints(times), "affinity": affinity}
 
 
@@ -341,7 +355,8 @@ def _access_arrays(workload: Workload, vmas: list[_Vma], parts: list[_Part]) -> 
             for v in reached:
                 part = parts[vmas[v].part]
                 rate = max(1, round(access.rate * part.pages / total))
-                rows.append((process.tasks[thread], v, rate, *_timing(access), int(start * part.blocks) % part.blocks))
+                row = (v, rate, *_timing(access), int(start * part.blocks) % part.blocks)
+                rows += [(task, *row) for task in process.tasks_of(thread)]
     rows.sort(key=lambda row: row[0])
     columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
     names = ("task", "vma", "rate", "order", "write", "from_ns", "until_ns", "start")
@@ -401,7 +416,8 @@ def _wanted(machine: Machine, part: _Part) -> Ints:
         case "main":
             return k * 0 - 1 - part.users[0].tasks[0]
         case "self":
-            tasks = list(chain.from_iterable(process.tasks for process in part.users))
+            # those of the first generation
+            tasks = list(chain.from_iterable(process.tasks[: process.group.threads] for process in part.users))
             tasks = tasks if part.thread is None else [tasks[part.thread]]
             return -1 - _ints(tasks)[k % len(tasks)]
         case ids:

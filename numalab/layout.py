@@ -44,6 +44,7 @@ class Layout:
     task_nice, task_weight : (T,) nice value, and the load weight of that value: 1024 at 0.
     task_wake_ns : (T,) how often a task with demand below 1000 decides anew to run or sleep.
     task_start_ns : (T,) when the task is created; 0 = with its process at the start.
+    task_end_ns : (T,) when the task ends; beyond any run = never.
     affinity_ns : (F,) times from which the affinity masks hold, ascending, first is 0.
     affinity : (F, T, C) bool, CPUs the task may use in each phase.
     region_first : (G,) first block; blocks of a region are consecutive.
@@ -87,6 +88,7 @@ class Layout:
     task_weight: Ints
     task_wake_ns: Ints
     task_start_ns: Ints
+    task_end_ns: Ints
     affinity_ns: Ints
     affinity: Bools
     region_first: Ints

@@ -201,7 +201,8 @@ def task_events(kind: int, kernel_name: str) -> Callable[[xr.Dataset, float], Se
 
 def preferred_series(ds: xr.Dataset, until: float) -> Series | None:
     """Count changes of preferred nodes, the first choice included; where no counter tells, those between samples."""
-    told = kernel_counter(ds, "setnuma", until)
+    told = counter("preferred_changes")(ds, until)
+    told = kernel_counter(ds, "setnuma", until) if told is None else told
     if told is not None or "preferred_nid" not in ds:
         return told
     times, node = _cut(ds["preferred_nid"], until)

@@ -137,6 +137,7 @@ VARIABLES: dict[str, Variable] = {
     "migrate_refused": _counter("pages", "page migrations refused before they were tried"),
     "minor_faults": _counter("1", "minor page faults, hint faults included"),
     "migration_waits": _counter("1", "times a task slept for a page under migration, of those longer than a step"),
+    "preferred_changes": _counter("1", "changes of tasks' preferred nodes, the first choice included"),
     "counters": Variable(
         ("run", "time", "counter"), "int64", "1", "further counters, under the kernel's or tool's names", True
     ),
@@ -146,6 +147,7 @@ VARIABLES: dict[str, Variable] = {
     # memory
     "pages": Variable(("run", "time", "region", "node"), "int64", "pages", "pages of the region on the node"),
     "free_pages": Variable(("run", "time", "node"), "int64", "pages", "free pages on the node"),
+    "total_pages": Variable(("run", "time", "node"), "int64", "pages", "pages of memory that the node has"),
     # tasks
     "task_node": _task("int32", "1", "node the task runs on (-1: not started, ended or unknown)"),
     "task_cpu": _task("int32", "1", "CPU the task runs on (-1: not started, ended or unknown)"),
@@ -171,7 +173,9 @@ VARIABLES: dict[str, Variable] = {
     "group_faults": Variable(
         ("run", "time", "task", "node", "kind"), "int64", "1", "decayed NUMA faults of the task's group by node"
     ),
-    "scan_seq": Variable(("run", "time", "process"), "int32", "1", "completed scans of the address space", True),
+    "scan_seq": Variable(
+        ("run", "time", "process"), "int32", "1", "completed scans of the address space; forking may set it back to 0"
+    ),
     # moves and swaps of tasks
     "event_count": _per_run("int64", "1", "rows in use in the table of task events"),
     "event_time_s": _event("float64", "s", "time of the event"),

@@ -266,13 +266,13 @@ def quantities(ds: xr.Dataset) -> Iterator[tuple[Quantity, NDArray[Any]]]:
     Quantity, array (run,)
         NaN where a run has no value. Counters are those of the whole record.
     """
-    yield from _counts(ds)
+    yield from counts(ds)
     have = set(ds.variables)
     if {"numa_hint_faults", "numa_hint_faults_local"} <= have:
         yield Quantity(LOCAL_SHARE, "percent", "higher"), 100 * ds.numa.local_share().values
     if {"numa_hint_faults", "numa_pages_migrated"} <= have:
         yield Quantity("migrations_per_fault", "pages", "lower"), ds.numa.migrations_per_fault().values
-    if "task_node" in have and _has_threads(ds):
+    if "task_node" in have and has_threads(ds):
         seconds = ds.numa.convergence_time().values
         yield Quantity(CONVERGED, "percent", "higher"), 100.0 * ~np.isnan(seconds)
         yield Quantity("convergence_s", "s", "lower"), seconds
@@ -281,7 +281,7 @@ def quantities(ds: xr.Dataset) -> Iterator[tuple[Quantity, NDArray[Any]]]:
             units = VARIABLES[str(name)].units
             yield Quantity(str(name), units, _by_units(units)), array.values
     if "event_kind" in have:
-        yield from _events(ds)
+        yield from events(ds)
     results = provenance(ds).get("results")
     for name, value in (results if isinstance(results, Mapping) and ds.sizes["run"] == 1 else {}).items():
         # what the measured program printed about itself
@@ -290,7 +290,8 @@ def quantities(ds: xr.Dataset) -> Iterator[tuple[Quantity, NDArray[Any]]]:
             yield Quantity(name, units, _by_units(units)), np.array([value], dtype=float)
 
 
-def _counts(ds: xr.Dataset) -> Iterator[tuple[Quantity, NDArray[Any]]]:
+def counts(ds: xr.Dataset) -> Iterator[tuple[Quantity, NDArray[Any]]]:
+    """Give what is counted, over the whole record and all tasks together: (run,)."""
     for name, array in ds.data_vars.items():
         spec = VARIABLES[str(name)]
         if not spec.cumulative or not all(array.sizes.values()) or {"process", "node_counter"} & set(array.dims):
@@ -305,7 +306,8 @@ def _counts(ds: xr.Dataset) -> Iterator[tuple[Quantity, NDArray[Any]]]:
         yield quantity, (total.sum("task") if tasks else total).values
 
 
-def _events(ds: xr.Dataset) -> Iterator[tuple[Quantity, NDArray[Any]]]:
+def events(ds: xr.Dataset) -> Iterator[tuple[Quantity, NDArray[Any]]]:
+    """Give the number of events of each kind that was traced: (run,)."""
     used = np.arange(ds.sizes["event"]) < ds[TABLES["event"]].values[:, None]
     groups = provenance(ds).get("trace_groups")
     for code, kind in enumerate(VARIABLES["event_kind"].codes):
@@ -319,7 +321,7 @@ def _by_units(units: str) -> str:
     return "lower" if units in ("s", "ms", "ns") else "higher" if units.endswith(("/s", "s-1")) else ""
 
 
-def _has_threads(ds: xr.Dataset) -> bool:
+def has_threads(ds: xr.Dataset) -> bool:
     """Tell whether some process has two threads: with fewer, all are together from the start."""
     owner = ds["task_process"].values if "task_process" in ds.variables else np.array([])
     return bool(owner.size and np.unique(owner[owner >= 0], return_counts=True)[1].max(initial=0) > 1)

@@ -30,6 +30,8 @@ from numalab.records import (
 )
 
 Kind = Literal["private", "forked", "data", "shmem", "file", "file-shared"]
+Pages = Literal["base", "huge", "folio"]
+Order = Literal["random", "sequential"]
 #: Kinds whose pages are copied on write.
 COW_KINDS = ("forked", "data")
 #: Bounds of a workload beyond which arrays do not fit into the memory of any computer that runs this.
@@ -87,6 +89,11 @@ class Processes:
         Nice value, -20 to 19: a CPU's tasks of the lowest run first, and each level weighs 1.25 times the next.
     start_ms, stagger_ms : float
         The i-th process (from 0) is created at ``start_ms + i * stagger_ms``.
+    generations : int
+        How often their threads are created: all end after ``thread_life_ms``, and as many new ones take over their
+        part of the work and of the memory; the last ones stay.
+    thread_life_ms : float
+        How long the threads of a generation live; more than 0 if there are several.
     single_node : bool
         Their cpuset allows memory of one node only.
     """
@@ -99,11 +106,16 @@ class Processes:
     nice: Nice = 0
     start_ms: Milliseconds = 0.0
     stagger_ms: Milliseconds = 0.0
+    generations: Count = 1
+    thread_life_ms: Milliseconds = 0.0
     single_node: bool = False
 
     def __post_init__(self) -> None:
-        """Check the fields."""
+        """Check the fields and that they go together."""
         check(self)
+        if self.generations > 1 and not self.thread_life_ms:
+            problem = f"expected more than 0 ms for {self.generations} generations, got 0"
+            raise DescriptionError("thread_life_ms", problem)
 
 
 @dataclass(frozen=True)
@@ -159,7 +171,7 @@ class Region:
     scope: Literal["process", "thread", "all"] = "process"
     kind: Kind = "private"
     written: Share = 0.0
-    pages: Literal["base", "huge", "folio"] = "base"
+    pages: Pages = "base"
     block_kb: Block | None = None
     first_touch: FirstTouch = "self"
     policy: Literal["default", "explicit", "mof"] = "default"
@@ -230,7 +242,7 @@ class Access:
     processes: tuple[str, ...] = ()
     threads: tuple[Index, ...] = ()
     reach: Literal["own", "all"] = "own"
-    order: Literal["random", "sequential"] = "random"
+    order: Order = "random"
     start: Share | Literal["spread"] = 0.0
     write: Share = 0.0
     from_ms: Milliseconds = 0.0

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "numalab"
 #: From top to bottom; some are yet to be built.
 ROOMS = (
     ("the command line", "cli", "__main__", "commands", "commands.*"),
-    ("what a person sees", "widgets", "plots", "plots.*"),
+    ("what a person sees", "widgets", "widgets.*", "plots", "plots.*", "lessons", "lessons.*"),
     ("the patch threads", "patch_threads", "patch_threads.*"),
     (
         "what the numbers mean",
@@ -32,11 +32,24 @@ ROOMS = (
         "decisions.*",
     ),
     ("text of real tools, live systems", "readers", "readers.*", "writers", "writers.*", "record", "live"),
-    ("many batches", "sweep"),
+    ("many batches", "sweep", "pool"),
     ("one batch", "simulation"),
     ("the model", "model", "model.*", "locks", "locks.*"),
-    ("descriptions", "compile", "workload", "workloads", "describe"),
-    ("what all know", "", "kernel", "machine", "records", "layout", "runs", "schema", "derived", "text", "_data"),
+    ("descriptions", "compile", "workload", "workloads", "workloads.*", "describe"),
+    (
+        "what all know",
+        "",
+        "kernel",
+        "machine",
+        "records",
+        "layout",
+        "runs",
+        "runs.*",
+        "schema",
+        "derived",
+        "text",
+        "_data",
+    ),
 )
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from numalab import sides
 from numalab.commands.output import columns, number, plural, word, wrap
-from numalab.derived import growth
 from numalab.kernel import Kernel, KernelError, table
 from numalab.model.params import DEFAULTS
 from numalab.runs import provenance
-from numalab.schema import BALANCER_MOVE, TABLES, VARIABLES, is_time
+from numalab.schema import VARIABLES, is_time
 
 Facts = dict[str, Any]
 
@@ -165,43 +165,24 @@ def _setup_numbers(ds: xr.Dataset) -> list[int]:
 
 def results(ds: xr.Dataset) -> Facts:
     """Return median and range over the runs of everything that is there to tell."""
-    facts: Facts = {}
-    for name, array in ds.data_vars.items():
-        spec = VARIABLES[str(name)]
-        if not spec.cumulative or not all(array.sizes.values()) or "process" in array.dims:
-            continue
-        total = growth(array)
-        if "counter" in total.dims:
-            facts |= {str(one["counter"].item()): _spread(one, spec.units) for one in total.T if one.values.any()}
-            continue
-        if "node_counter" in total.dims:
-            continue
-        facts[str(name)] = _spread(total.sum("task") if "task" in total.dims else total, spec.units)
+    # of the counters that only some kernels have, those that counted something
+    facts = {
+        one.name: _spread(total, one.units) for one, total in sides.counts(ds) if one.name in VARIABLES or total.any()
+    }
     have = set(ds.variables)
     if {"numa_hint_faults", "numa_hint_faults_local"} <= have:
         facts["local_share"] = _spread(ds.numa.local_share(), "1")
     if {"numa_hint_faults", "numa_pages_migrated"} <= have:
         facts["migrations_per_fault"] = _spread(ds.numa.migrations_per_fault(), "pages")
-    if "task_node" in have and _has_threads(ds):
+    if "task_node" in have and sides.has_threads(ds):
         facts["convergence_s"] = _spread(ds.numa.convergence_time(), "s")
     for name, array in ds.data_vars.items():
         # What a tool measured once per run.
         if array.dims == ("run",) and array.dtype.kind == "f":
             facts[str(name)] = _spread(array, VARIABLES[str(name)].units)
     if "event_kind" in have:
-        used = np.arange(ds.sizes["event"]) < ds[TABLES["event"]].values[:, None]
-        groups = provenance(ds).get("trace_groups")
-        for code, kind in enumerate(VARIABLES["event_kind"].codes):
-            if code == BALANCER_MOVE and groups is not None and "schedmig" not in groups:
-                continue  # it was not traced, which is not the same as none
-            facts[f"{kind}_events"] = _spread(((ds["event_kind"].values == code) & used).sum(axis=1), "1")
+        facts |= {one.name: _spread(total, one.units) for one, total in sides.events(ds)}
     return facts
-
-
-def _has_threads(ds: xr.Dataset) -> bool:
-    """Tell whether some process has two threads: with fewer, all are together from the start."""
-    owner = ds["task_process"].values if "task_process" in ds.variables else np.array([])
-    return bool(owner.size and np.unique(owner[owner >= 0], return_counts=True)[1].max(initial=0) > 1)
 
 
 def _spread(values: xr.DataArray | NDArray[Any], units: str) -> Facts:

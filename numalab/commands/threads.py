@@ -99,21 +99,11 @@ def _write(folder: Path, name: str, result: Replay) -> list[Path]:
     for key, figure in result.figures.items():
         picture = io.BytesIO()
         figure.savefig(picture, format="png", dpi=150, bbox_inches="tight")
-        written.append(_replace(folder / f"{name}-{key}.png", picture.getvalue()))
-    written.append(_replace(folder / f"{name}.txt", result.text.encode()))
+        written.append(runs.write_whole(folder / f"{name}-{key}.png", picture.getvalue()))
+    written.append(runs.write_whole(folder / f"{name}.txt", result.text.encode()))
     if result.results:
-        written.append(_replace(folder / f"{name}-results.json", to_json(result.results).encode()))
+        written.append(runs.write_whole(folder / f"{name}-results.json", to_json(result.results).encode()))
     return written
-
-
-def _replace(path: Path, content: bytes) -> Path:
-    from numalab import runs
-
-    target = runs.destination(path)
-    part = target.with_name(f".{target.name}.numalab-tmp")
-    part.write_bytes(content)
-    part.replace(target)
-    return path
 
 
 def _say_written(written: list[Path]) -> None:

@@ -84,10 +84,10 @@ def _write(folder: Path, result: Validation) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for outcome in result.outcomes:
         name = outcome.case.name
-        _replace(folder / f"{name}.png", _png(plot_case(outcome)))
+        runs.write_whole(folder / f"{name}.png", _png(plot_case(outcome)))
         own = [row.to_dict() for row in result.rows if row.case == name]
-        _replace(folder / f"{name}.json", to_json(own).encode())
-    _replace(folder / "validation.json", report.to_text(result.to_dict()).encode())
+        runs.write_whole(folder / f"{name}.json", to_json(own).encode())
+    runs.write_whole(folder / "validation.json", report.to_text(result.to_dict()).encode())
     note(f"wrote figures and rows of {plural(len(result.outcomes), 'case')}, and validation.json, to {folder}")
 
 
@@ -95,10 +95,3 @@ def _png(figure: Figure) -> bytes:
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110)
     return picture.getvalue()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    target = runs.destination(path)
-    part = target.with_name(f".{target.name}.numalab-tmp")
-    part.write_bytes(content)
-    part.replace(target)

@@ -23,12 +23,27 @@ def charge(state: State, faults: Faults, live: Live) -> None:
     state.debt_ns += total.reshape(state.runs, tasks)
     if par.ipi_wait_ns.any():
         np.add.at(state.wait_ns, (r, faults.t), flush)
+    if par.ipi_ns.any():
+        _interrupt(state, faults)
     met_in_passing = faults.migrated.copy()
     flying = _note_flights(state, faults, move + flush)
     met_in_passing[flying[state.moving_ns[r[flying], faults.t[flying]] > state.dt]] = False
     moved = np.flatnonzero(met_in_passing)
     if moved.size:
         _wait_for_pages(state, faults, live, moved, (move + flush)[moved] // 1000)
+
+
+def _interrupt(state: State, faults: Faults) -> None:
+    """Charge the flushes of the step's migrations to the tasks they interrupt: those whose process maps the page."""
+    one, fix = state.layout, state.fix
+    r, t = faults.r[faults.migrated], faults.t[faults.migrated]
+    c = faults.c[faults.migrated]
+    moved = np.zeros((state.runs, one.regions), np.int64)
+    np.add.at(moved, (r, one.vma_region[faults.v[faults.migrated]]), c)
+    own = np.zeros((state.runs, one.tasks), np.int64)
+    np.add.at(own, (r, t), c)
+    flushed = (moved @ fix.region_maps)[:, one.task_process] - own
+    state.debt_ns += np.where(state.running, state.par.ipi_ns[:, None] * flushed, 0)
 
 
 def _note_flights(state: State, faults: Faults, takes: Ints) -> Ints:

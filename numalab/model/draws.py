@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from numalab.layout import Ints
 
-FORK, PHASE, WAKE, MARK, TOUCH, WRITE, BALANCE, GROUP, LOCK, ISOLATE, PICK, MEET = range(1, 13)
+FORK, PHASE, WAKE, MARK, TOUCH, WRITE, BALANCE, GROUP, LOCK, ISOLATE, PICK, MEET, DOUBLE, DOUBLER = range(1, 15)
 
 Draws = NDArray[np.uint64]
 

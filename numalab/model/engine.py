@@ -13,6 +13,7 @@ from numalab.layout import Ints, Layout
 from numalab.model import (
     balance,
     cost,
+    doubled,
     fault,
     firsttouch,
     groups,
@@ -64,8 +65,10 @@ class Engine:
         useful = runqueue.spend_time(state)
         useful = scan.run_due_scans(state, useful)
         live = touch.live_accesses(state, useful)
-        faults = fault.take(state, touch.touch(state, live))
+        faults, late = fault.take(state, touch.touch(state, live))
         if faults is not None:
+            faults = doubled.add(state, faults, live, late)
+            fault.count(state, faults)
             _task_side(state, faults)
             cost.charge(state, faults, live)
         balance.balance(state)

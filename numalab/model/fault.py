@@ -29,7 +29,7 @@ class Faults:
     k, c : (K,) pages of the block, hint faults it counts
     here : (K,) the faulting CPU's node
     shared, no_group : (K,) flags: may join other processes' groups; may not group at all
-    memory : (K,) node of the block after the fault
+    source, memory : (K,) node of the block before and after the fault
     local : (K,) was on the CPU's node before
     private : (K,) first touch or own page, judged before the last user was replaced
     other_cpu, other_pid : (K,) last user before the fault, -1 unset
@@ -47,6 +47,7 @@ class Faults:
     here: Ints
     shared: Bools
     no_group: Bools
+    source: Ints
     memory: Ints
     local: Bools
     private: Bools
@@ -57,41 +58,42 @@ class Faults:
     wrote: Bools
 
 
-def take(state: State, touches: Touches) -> Faults | None:
+def take(state: State, touches: Touches) -> tuple[Faults | None, Touches]:
     """Handle the step's hint faults on the pages' side.
 
     Returns
     -------
     Faults or None
         None if nothing faulted.
+    Touches
+        Finds of PTEs that were another task's already.
     """
-    touches = _first_only(state, touches)
+    touches, late = _first_only(state, touches)
     _untrap(state, touches)
     touches = _accounted_only(state, touches)
     if not touches.r.size:
-        return None
+        return None, late
     faults = _open(state, touches)
     for rows in _rounds(state, faults):
         _round(state, faults, rows)
-    _count(state, faults)
-    return faults
+    return faults, late
 
 
-def _first_only(state: State, touches: Touches) -> Touches:
-    """Keep the first finder of each PTE; the others took a fault for nothing."""
+def _first_only(state: State, touches: Touches) -> tuple[Touches, Touches]:
+    """Split the finds into the first of each PTE and the others, which took a fault for nothing."""
     if not state.fix.has_sequential or not touches.r.size:
-        return touches
+        return touches, touches.pick(slice(0))
     key = touches.r * state.layout.pte_blocks + touches.q
     _, first = np.unique(key, return_index=True)
     if len(first) == len(key):
-        return touches
+        return touches, touches.pick(slice(0))
     keep = np.zeros(len(key), np.bool_)
     keep[first] = True
-    late = ~keep
-    v = state.layout.access_vma[touches.a[late]]
-    cost = state.fix.vma_fault_count[v] * state.par.hint_fault_ns[touches.r[late]]
-    np.add.at(state.debt_ns, (touches.r[late], touches.t[late]), cost)
-    return Touches(touches.r[keep], touches.t[keep], touches.q[keep], touches.a[keep])
+    late = touches.pick(~keep)
+    v = state.layout.access_vma[late.a]
+    cost = state.fix.vma_fault_count[v] * state.par.hint_fault_ns[late.r]
+    np.add.at(state.debt_ns, (late.r, late.t), cost)
+    return touches.pick(keep), late
 
 
 def _untrap(state: State, touches: Touches) -> None:
@@ -111,7 +113,7 @@ def _accounted_only(state: State, touches: Touches) -> Touches:
     r, t = touches.r[folio], touches.t[folio]
     np.add.at(state.debt_ns, (r, t), state.par.hint_fault_ns[r])
     np.add.at(state.counters["minor_faults"], r, 1)
-    return Touches(*(part[~folio] for part in (touches.r, touches.t, touches.q, touches.a)))
+    return touches.pick(~folio)
 
 
 def _open(state: State, touches: Touches) -> Faults:
@@ -132,6 +134,7 @@ def _open(state: State, touches: Touches) -> Faults:
         here=state.node_of_task[r, t],
         shared=shared,
         no_group=_no_group(state, r, q, v),
+        source=np.zeros(size, np.int64),
         memory=np.zeros(size, np.int64),
         local=np.zeros(size, np.bool_),
         private=np.zeros(size, np.bool_),
@@ -180,7 +183,7 @@ def _round(state: State, faults: Faults, rows: Ints) -> None:
     last_cpu, last_pid = state.last_cpu[r, b].astype(np.int64), state.last_pid[r, b].astype(np.int64)
     mine = state.fix.task_pid8[faults.t[rows]]
     local = source == here
-    faults.local[rows], faults.memory[rows] = local, source
+    faults.local[rows], faults.source[rows], faults.memory[rows] = local, source, source
     faults.other_cpu[rows], faults.other_pid[rows] = last_cpu, last_pid
     faults.private[rows] = (last_cpu < 0) | (last_pid == mine)
 
@@ -197,7 +200,7 @@ def _round(state: State, faults: Faults, rows: Ints) -> None:
         )
         _migrate(state, faults, rows[sel[passes]])
     if state.par.migrate_deferred.any():
-        _defer(state, faults, rows[asked], last_cpu[asked], last_pid[asked])
+        defer(state, faults, rows[asked], last_cpu[asked], last_pid[asked])
     _write(state, faults, rows)
 
 
@@ -252,7 +255,7 @@ def _group_allows(state: State, r: Ints, g: Ints, source: Ints, target: Ints) ->
     return pagefilter.cpu_memory_allows(memory_source, memory_target, cpu_source, cpu_target)
 
 
-def _defer(state: State, faults: Faults, rows: Ints, last_cpu: Ints, last_pid: Ints) -> None:
+def defer(state: State, faults: Faults, rows: Ints, last_cpu: Ints, last_pid: Ints) -> None:
     """Count migration deferral: a foreign page seen from elsewhere starts it, foreign pages use it up (3.14)."""
     r, t = faults.r[rows], faults.t[rows]
     unset, own = pagefilter.is_unset(last_cpu, last_pid), pagefilter.is_own(last_cpu, last_pid, state.fix.task_pid8[t])
@@ -381,7 +384,7 @@ def _write(state: State, faults: Faults, rows: Ints) -> None:
         state.last_pid[r[forgets], b[forgets]] = -1
 
 
-def _count(state: State, faults: Faults) -> None:
+def count(state: State, faults: Faults) -> None:
     """Add the step's faults to the counters and to the areas' records of who faulted there."""
     runs, counters = state.runs, state.counters
 

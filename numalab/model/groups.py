@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model import active, draws
+from numalab.model import active, draws, weights
 from numalab.model.fault import Faults
 from numalab.model.state import State
 
@@ -106,12 +106,32 @@ def _create(state: State, r: Ints, t: Ints, here: Ints) -> None:
 
 def _move_stats(state: State, r: Ints, t: Ints, old: Ints, new: Ints) -> None:
     """Take one task of each of some runs from one group to another; a group left empty is forgotten."""
-    for group, sign in ((old, -1), (new, 1)):
-        state.gmem[r, group] += sign * state.mem[r, t]
-        state.gcpu[r, group] += sign * state.cpuf[r, t]
-        state.gtotal[r, group] += sign * state.total[r, t]
-        state.gtasks[r, group] += sign
+    _count(state, r, t, new, 1)
     state.group[r, t] = new
+    _count(state, r, t, old, -1)
+    _forget_empty(state, r, old)
+
+
+def leave(state: State, r: Ints, t: Ints) -> None:
+    """Take ending tasks, one of each of some runs, out of their groups."""
+    grouped = state.group[r, t] >= 0
+    r, t = r[grouped], t[grouped]
+    old = state.group[r, t]
+    _count(state, r, t, old, -1)
+    state.group[r, t] = -1
+    _forget_empty(state, r, old)
+    weights.refresh_groups(state, r, old)
+
+
+def _count(state: State, r: Ints, t: Ints, group: Ints, sign: int) -> None:
+    """Add a task of each of some runs to a group, or take it away."""
+    state.gmem[r, group] += sign * state.mem[r, t]
+    state.gcpu[r, group] += sign * state.cpuf[r, t]
+    state.gtotal[r, group] += sign * state.total[r, t]
+    state.gtasks[r, group] += sign
+
+
+def _forget_empty(state: State, r: Ints, old: Ints) -> None:
     empty = state.gtasks[r, old] == 0
     r, old = r[empty], old[empty]
     for array in (state.gmem, state.gcpu, state.gtotal, state.gmax, state.gcount):

@@ -49,6 +49,12 @@ PARAMETERS: dict[str, Parameter] = {
     "ipi_wait_ns": Parameter(
         0, "ns/mapping", "waiting for busy CPUs to flush a mapping of a migrating page, without work", "a real machine"
     ),
+    "isolate_ns": Parameter(
+        1200, "ns", "from a hint fault to its page's unmapping: who faults on it meanwhile fails", "as hint_fault_ns"
+    ),
+    "ipi_ns": Parameter(
+        0, "ns", "a running task's loss by one flush of a migrating page of its process; 0: not counted", "choice"
+    ),
     "remote_cost": Parameter(
         500, "of 1000", "extra time of an access per 10 units of SLIT distance", "choice", most=1_000_000
     ),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalab.layout import Bools, Ints
-from numalab.model import draws, firsttouch
+from numalab.model import draws, firsttouch, groups
 from numalab.model.state import UNIT_LOAD, State
 
 MOST_NICE = 19
@@ -15,12 +15,14 @@ HALF = 32768
 
 
 def start_and_bind(state: State) -> None:
-    """Place tasks whose time has come and carry out affinity phases that began."""
+    """End and place tasks whose time has come, and carry out affinity phases that began."""
     one = state.layout
     now = state.step_index * state.dt
+    if state.fix.tasks_end:
+        _end(state, (state.cpu >= 0) & (one.task_end_ns <= now[:, None]))
     if state.not_started.any():
-        due = (state.cpu < 0) & (one.task_start_ns[None] <= now[:, None])
-        state.not_started &= ((state.cpu < 0) & ~due).any(axis=1)
+        due = (state.cpu < 0) & (one.task_start_ns <= now[:, None]) & (now[:, None] < one.task_end_ns)
+        state.not_started &= (one.task_start_ns > now[:, None]).any(axis=1)
         _start(state, due)
     phase = np.searchsorted(one.affinity_ns, now, side="right") - 1
     for r in np.flatnonzero(phase != state.affinity_phase):
@@ -29,12 +31,41 @@ def start_and_bind(state: State) -> None:
         state.queue_changed[r] = state.speed_stale[r] = True
 
 
+def _end(state: State, due: Bools) -> None:
+    """Let tasks end: they leave their CPUs and groups, and what they waited for or worked on is dropped."""
+    for t in np.flatnonzero(due.any(axis=0)):
+        r = np.flatnonzero(due[:, t])
+        groups.leave(state, r, np.full(len(r), t))
+    state.cpu[due] = state.node_of_task[due] = -1
+    state.moving[due] = state.waits_for[due] = -1
+    state.debt_ns[due] = state.wait_ns[due] = 0
+    for r, t in zip(*np.nonzero(due), strict=True):
+        state.scans.pop((int(r), int(t)), None)
+    rows = due.any(axis=1)
+    state.queue_changed[rows] = state.speed_stale[rows] = True
+
+
 def _start(state: State, due: Bools) -> None:
+    if state.fix.tasks_end and state.kernel.fork_resets_parent_scan:
+        _renew_scans(state, due)
     for r in np.flatnonzero(due.any(axis=1)):
         for t in np.flatnonzero(due[r]):
             _fork(state, int(r), int(t))
         firsttouch.place_blocks(state, int(r))
         state.queue_changed[r] = state.speed_stale[r] = True
+
+
+def _renew_scans(state: State, due: Bools) -> None:
+    """Let the scanner begin anew in processes that get tasks after all they had have ended."""
+    one = state.layout
+    ended = (one.task_start_ns < one.task_end_ns) & (one.task_end_ns <= (state.step_index * state.dt)[:, None])
+    for r, t in zip(*np.nonzero(due), strict=True):
+        process = one.task_process[t]
+        others = (one.task_process == process) & ~due[r]
+        now = state.step_index[r] * state.dt
+        if (others & ended[r]).any() and not (state.cpu[r, others] >= 0).any():
+            state.next_scan_ms[r, process] = now // 1_000_000 + state.par.scan_delay_ms[r]
+            state.seq[r, process] = 0
 
 
 def _fork(state: State, r: int, t: int) -> None:

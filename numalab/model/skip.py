@@ -59,7 +59,7 @@ def _next_event(state: State, rows: Ints) -> Ints:
     crowded = (state.nr[rows] >= 2).any(axis=1)
     event = np.where(crowded, np.minimum(scan, -(-due // dt) - 1), scan)
     boundaries = np.unique(
-        np.concatenate([one.affinity_ns, one.task_start_ns, one.access_from_ns, one.access_until_ns])
+        np.concatenate([one.affinity_ns, one.task_start_ns, one.task_end_ns, one.access_from_ns, one.access_until_ns])
     )
     # one within the step before comes in the step that is next
     following = np.searchsorted(boundaries, (at - 1) * dt, side="right")

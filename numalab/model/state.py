@@ -25,6 +25,7 @@ COUNTERS = (
     "migrate_refused",
     "minor_faults",
     "migration_waits",
+    "preferred_changes",
 )
 
 #: Indices of the last axis of the fault arrays and of ``locality``.
@@ -59,6 +60,9 @@ class Fixed:
         self.nearest_with_cpus = _nearest_with_cpus(one.distance, self.cpus_of_node)
         self.region_pages = one.region_blocks * one.region_block_pages
         self.mapcount = np.bincount(one.vma_region, minlength=one.regions)
+        #: (G, M) 1 where a process maps a region.
+        self.region_maps = np.zeros((one.regions, one.processes), np.int64)
+        self.region_maps[one.vma_region, one.vma_process] = 1
         late = (one.block_node < 0) & (one.task_start_ns[np.maximum(0, -1 - one.block_node)] > 0)
         self.blocks_come_late = bool(late.any())
         self.blocks_are_shared = bool((self.mapcount > 1).any())
@@ -94,6 +98,7 @@ class Fixed:
         self.has_sequential = bool(self.sequential_access.size)
         self.access_vma_random = np.zeros(one.vmas, np.bool_)
         self.access_vma_random[self.random_vma] = True
+        self.tasks_end = bool((one.task_end_ns < FOREVER).any())
         self.always_runnable = bool((one.task_demand == 1000).all())
         self.equal_loads = self.always_runnable and bool((one.task_weight == UNIT_LOAD).all())
         #: tasks that sleep of their own will: their load is a decaying average
@@ -136,7 +141,7 @@ class State:
             return np.full((runs, *shape), value, np.int64)
 
         self.step_index = zeros()
-        self.key = {stream: draws.stream_key(self.seed, stream) for stream in range(1, 13)}
+        self.key = {stream: draws.stream_key(self.seed, stream) for stream in range(1, draws.DOUBLER + 1)}
         # tasks
         self.cpu, self.node_of_task = full(-1, tasks), full(-1, tasks)
         self.run_ns, self.debt_ns, self.wait_ns = zeros(tasks), zeros(tasks), zeros(tasks)

@@ -43,6 +43,10 @@ class Touches:
     q: Ints
     a: Ints
 
+    def pick(self, which: Bools | slice) -> Touches:
+        """Return some of them."""
+        return Touches(self.r[which], self.t[which], self.q[which], self.a[which])
+
 
 def live_accesses(state: State, useful: Ints) -> Live:
     """Give every access its task's useful time, and credit its work.
@@ -181,7 +185,9 @@ def _estimate(state: State, r: Ints, t: Ints, v: Ints, q: Ints) -> Ints:
     c, k = fix.vma_fault_count[v], fix.vma_block_pages[v]
     here = state.node[r, q + fix.vma_block_offset[v]] == state.node_of_task[r, t]
     local = c * par.hint_fault_ns[r]
-    return np.where(here, local, local + c * par.migrate_ns[r] + k * par.copy_page_ns[r])
+    mapped = c * fix.mapcount[state.layout.vma_region[v]]
+    remote = local + c * par.migrate_ns[r] + k * par.copy_page_ns[r] + mapped * (par.unmap_ns + par.ipi_wait_ns)[r]
+    return np.where(here, local, remote)
 
 
 def _put_back(state: State, areas: Ints, q: Ints, place: Ints) -> None:
@@ -281,10 +287,12 @@ def _walk(
     trapped = state.trapped[r[:, None], q] & (step < most[:, None])
     here = state.node[r[:, None], q + fix.vma_block_offset[v][:, None]] == state.node_of_task[r, t][:, None]
     local_cost = c * par.hint_fault_ns[r]
-    remote_cost = local_cost + c * par.migrate_ns[r] + k * par.copy_page_ns[r]
+    mapped = c * fix.mapcount[one.vma_region[v]]
+    remote_cost = local_cost + c * par.migrate_ns[r] + k * par.copy_page_ns[r] + mapped * par.unmap_ns[r]
     est = np.where(trapped, np.where(here, local_cost[:, None], remote_cost[:, None]), 0)
     upto = np.cumsum(est + visit[:, None], axis=1)
-    passes = (upto <= budget[:, None]) & (step < most[:, None])
+    waits = np.cumsum(np.where(trapped & ~here, (mapped * par.ipi_wait_ns[r])[:, None], 0), axis=1)
+    passes = (upto + waits <= budget[:, None]) & (step < most[:, None])
     count = passes.sum(axis=1)
     spent = np.where(count > 0, np.take_along_axis(upto, np.maximum(0, count - 1)[:, None], axis=1)[:, 0], 0)
     left = budget - spent
@@ -293,4 +301,6 @@ def _walk(
     row, col = np.nonzero(trapped & passes)
     refund = np.where(passes, est, 0).sum(axis=1)
     np.subtract.at(state.debt_ns, (r, t), refund)
+    np.add.at(state.sys_ns, (r, t), refund * 1000 // np.maximum(1, state.power[r]))
+    state.access_work[r, a] -= state.access_speed[r, a] * refund
     return (r[row], a[row], q[row, col], col), count, left

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from numalab import __version__, _data, runs
+from numalab import __version__, _data, pool, runs
 from numalab.kernel import Kernel
 from numalab.machine import machine
 from numalab.model.params import PARAMETERS
@@ -193,7 +191,8 @@ def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Re
     times: dict[str, Times] = {}
     outcome = Replay(THREAD)
     try:
-        for case, ds in _run_all(todo, seeds, progress):
+        run = partial(run_case, seeds=range(seeds))
+        for case, ds in pool.results(run, todo, name=attrgetter("name"), progress=progress):
             times[case.name] = Times(case, true_times(ds), perf_times(ds))
             if case.name in keep:
                 outcome.datasets[case.name] = ds
@@ -226,24 +225,6 @@ def replay_stored() -> Replay:
     outcome.text = "\n\n".join([_head(), how, times_table(times), claims_table(outcome.claims)])
     outcome.figures = {"times": plot_times(times)}
     return outcome
-
-
-def _run_all(todo: Sequence[Case], seeds: int, progress: bool) -> Iterator[tuple[Case, xr.Dataset]]:
-    """Yield finished cases as they come; leaving early ends the workers."""
-    workers = min(os.cpu_count() or 1, len(todo))
-    with get_context("spawn").Pool(workers, initializer=_leave_interrupts_to_parent) as pool:
-        finished = pool.imap_unordered(_run_numbered, [(i, case, seeds) for i, case in enumerate(todo)])
-        for i, ds in tqdm(finished, total=len(todo), unit="case", disable=not progress):
-            yield todo[i], ds
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _run_numbered(task: tuple[int, Case, int]) -> tuple[int, xr.Dataset]:
-    i, case, seeds = task
-    return i, run_case(case, range(seeds))
 
 
 def stored_form(results: Sequence[Times], seeds: range) -> dict[str, Any]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from multiprocessing import get_context
+from functools import lru_cache, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from numalab import _data
+from numalab import _data, pool
 from numalab.derived import growth
 from numalab.kernel import Kernel
 from numalab.machine import machine
@@ -24,7 +21,7 @@ from numalab.model.record import READERS
 from numalab.schema import MOVE, SWAP
 from numalab.simulation import simulate
 from numalab.workload import Workload
-from numalab.workloads import NAMED, hackbench, jvm
+from numalab.workloads import NAMED, jvm, workload
 
 #: Loads, and the machine each runs on.
 HACKBENCH = {"pipe": "ivb42", "socket": "lkp-snb01"}
@@ -116,11 +113,12 @@ def workload_of(load: str, size: Size) -> Workload:
     """Return a load: hackbench in a size, or the JVM with a thread for each CPU."""
     if load == JVM:
         return jvm(machine(JVM_MACHINE).cpus)
-    groups = int(machine(HACKBENCH[load]).cpus * GROUP_SHARE)
-    usual = hackbench_defaults()
-    return hackbench(
-        groups,
-        load,
+    on, usual = machine(HACKBENCH[load]), hackbench_defaults()
+    return workload(
+        "hackbench",
+        on,
+        groups=int(on.cpus * GROUP_SHARE),
+        kind=load,
         tasks_per_group=usual["tasks_per_group"] // size.threads_per,
         demand=usual["demand"] * size.threads_per,
         stack_kb=usual["stack_kb"] * size.threads_per,
@@ -199,17 +197,5 @@ def run_all(
     todo: Sequence[Case], seeds: Sequence[int], size: Size, progress: bool
 ) -> Iterator[tuple[Case, xr.Dataset]]:
     """Yield finished cases as they come; leaving early ends the workers."""
-    workers = min(os.cpu_count() or 1, len(todo))
-    with get_context("spawn").Pool(workers, initializer=_leave_interrupts_to_parent) as pool:
-        finished = pool.imap_unordered(_run_numbered, [(i, case, seeds, size) for i, case in enumerate(todo)])
-        for i, ds in tqdm(finished, total=len(todo), unit="case", disable=not progress):
-            yield todo[i], ds
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _run_numbered(task: tuple[int, Case, Sequence[int], Size]) -> tuple[int, xr.Dataset]:
-    i, case, seeds, size = task
-    return i, run_case(case, seeds, size)
+    run = partial(run_case, seeds=seeds, size=size)
+    return pool.results(run, todo, name=attrgetter("name"), progress=progress)

@@ -6,21 +6,18 @@ phase to the work that the reference does in it.
 
 from __future__ import annotations
 
-import os
-import signal
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from multiprocessing import get_context
+from functools import lru_cache, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from numalab import _data
+from numalab import _data, pool
 from numalab.derived import time_axis
 from numalab.kernel import Kernel
 from numalab.machine import machine
@@ -200,20 +197,7 @@ def measure(case: Case, ds: xr.Dataset) -> Result:
 
 def run_all(todo: Sequence[Case], seeds: Sequence[int], progress: bool) -> Iterator[tuple[Case, xr.Dataset]]:
     """Yield finished cases as they come; leaving early ends the workers."""
-    workers = min(os.cpu_count() or 1, len(todo))
-    with get_context("spawn").Pool(workers, initializer=_leave_interrupts_to_parent) as pool:
-        finished = pool.imap_unordered(_run_numbered, [(i, case, seeds) for i, case in enumerate(todo)])
-        for i, ds in tqdm(finished, total=len(todo), unit="case", disable=not progress):
-            yield todo[i], ds
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _run_numbered(task: tuple[int, Case, Sequence[int]]) -> tuple[int, xr.Dataset]:
-    i, case, seeds = task
-    return i, run_case(case, seeds)
+    return pool.results(partial(run_case, seeds=seeds), todo, name=attrgetter("name"), progress=progress)
 
 
 def bench_faults(seeds: Sequence[int]) -> list[Values]:

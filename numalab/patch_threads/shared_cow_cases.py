@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from numalab import _data
+from numalab import _data, pool
 from numalab.derived import growth
 from numalab.kernel import Kernel
 from numalab.machine import machine
@@ -237,22 +233,13 @@ def checks() -> list[Case]:
 
 def run_all(todo: Sequence[tuple[Case, int]], progress: bool) -> Iterator[tuple[Case, xr.Dataset]]:
     """Yield finished cases as they come; leaving early ends the workers."""
-    workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(todo))
-    with get_context("spawn").Pool(workers, initializer=_leave_interrupts_to_parent) as pool:
-        finished = pool.imap_unordered(_run_numbered, [(i, *one) for i, one in enumerate(todo)])
-        for i, ds in tqdm(finished, total=len(todo), unit="case", disable=not progress):
-            yield todo[i][0], ds
-        pool.close()
-        pool.join()
+    for (case, _), ds in pool.results(_run, todo, name=lambda one: one[0].name, progress=progress):
+        yield case, ds
 
 
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _run_numbered(task: tuple[int, Case, int]) -> tuple[int, xr.Dataset]:
-    i, case, seeds = task
-    return i, case.run(range(seeds))
+def _run(one: tuple[Case, int]) -> xr.Dataset:
+    case, seeds = one
+    return case.run(range(seeds))
 
 
 # ------------------------------------------------------------------------------------ who follows

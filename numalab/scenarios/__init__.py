@@ -25,7 +25,7 @@ from numalab.records import DescriptionError
 from numalab.scenarios import _cowread, _guest, _kernels, _machines, _messages, _nlwl, _numawl, _perf_numa
 from numalab.scenarios._command import Piece, ScenarioError, programs
 from numalab.scenarios._guest import COSTS, MONITOR_NAME, Cost, Guest
-from numalab.workload import Processes, Workload
+from numalab.workload import Workload
 
 __all__ = ["COSTS", "MONITOR_NAME", "Cost", "Scenario", "ScenarioError", "scenario"]
 
@@ -130,7 +130,7 @@ def _from(meta: dict[str, Any], source: str, folder: Folder | None) -> Scenario:
     about_guest = (f"costs are those of {threads:g} busy threads a process and {busy:g} busy vCPUs throughout",)
     return Scenario(
         machine,
-        _workload(command, pieces, guest.monitor(busy), source),
+        _workload(command, [*pieces, guest.monitor(busy)], source),
         kernel,
         {**costs, **_scheduler(kernel, guest), **settings},
         seconds,
@@ -251,11 +251,11 @@ def _between(piece: Piece, begin_ms: float, end_ms: float) -> Piece:
     )
 
 
-def _workload(command: str, pieces: list[Piece], monitor: Processes, source: str) -> Workload:
+def _workload(command: str, pieces: list[Piece], source: str) -> Workload:
     try:
         return Workload(
             command,
-            (*(entry for piece in pieces for entry in piece.processes), monitor),
+            tuple(entry for piece in pieces for entry in piece.processes),
             tuple(entry for piece in pieces for entry in piece.regions),
             tuple(entry for piece in pieces for entry in piece.accesses),
             tuple(entry for piece in pieces for entry in piece.bindings),

@@ -6,18 +6,16 @@ with many seeds; docs/validation.md says which quantities are compared, and by w
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from numalab import __version__, runs
+from numalab import __version__, pool, runs
 from numalab.quantities import PAGES_OVER_TIME, QUANTITIES, Quantity
 from numalab.readers import trace
 from numalab.scenarios import ScenarioError
@@ -106,8 +104,14 @@ def validate(
     found: dict[int, Outcome | str] = {}
     try:
         # one by one: an interruption leaves what is finished
-        for one in tqdm(_run_all(cases, seeds, jobs), total=len(cases), unit="case", disable=not progress):
-            found.update([one])
+        for (i, _), outcome in pool.results(
+            partial(_run, seeds=seeds),
+            list(enumerate(cases)),
+            processes=jobs,
+            name=lambda one: one[1].name,
+            progress=progress,
+        ):
+            found[i] = outcome
     except KeyboardInterrupt:
         if not any(isinstance(outcome, Outcome) for outcome in found.values()):
             raise
@@ -126,29 +130,14 @@ def validate(
     return answer
 
 
-def _run_all(cases: Sequence[Case], seeds: int, jobs: int | None) -> Iterator[tuple[int, Outcome | str]]:
-    """Yield cases as they are finished, by number; leaving early ends the workers."""
-    tasks = [(i, case, seeds) for i, case in enumerate(cases)]
-    workers = min(jobs or os.cpu_count() or 1, len(cases))
-    if workers <= 1:
-        yield from map(_run_numbered, tasks)
-        return
-    with get_context("spawn").Pool(workers, initializer=_leave_interrupts_to_parent) as pool:
-        yield from pool.imap_unordered(_run_numbered, tasks)
-
-
-def _leave_interrupts_to_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _run_numbered(task: tuple[int, Case, int]) -> tuple[int, Outcome | str]:
+def _run(numbered: tuple[int, Case], seeds: int) -> Outcome | str:
     """Run a case, or say why the model cannot follow it."""
-    i, case, seeds = task
+    _, case = numbered
     try:
-        return i, simulated.run(case, seeds)
+        return simulated.run(case, seeds)
     except ScenarioError as error:
         with case.first.folder() as path:
-            return i, str(error).removeprefix(f"{path}/").removeprefix("meta.json: ")
+            return str(error).removeprefix(f"{path}/").removeprefix("meta.json: ")
 
 
 class _Spreads:

@@ -32,6 +32,8 @@ def random_kernel(rng: random.Random) -> Kernel:
             fast[name] = rng.random() < 0.5
         elif switch.kind == "choice":
             fast[name] = rng.choice(switch.choices)
+    if rng.random() < 0.5:  # with rules of older releases too
+        fast["remap_after_migration"] = True
     if rng.random() < 0.2:
         fast["migrate_ratelimit_pages"] = rng.choice([0, 1, 8, 64])
     if rng.random() < 0.15:
@@ -54,10 +56,15 @@ def random_params(rng: random.Random) -> dict[str, int]:
         "slice_us": rng.choice([step, 3 * step, 5000]),
         "shared_cpus": rng.choice([0, 0, 0, 700, 1000, 2500]),
         "hint_fault_ns": rng.choice([1200, 40_000, 250_000]),
-        "migrate_ns": rng.choice([1500, 60_000, 2_500_000]),
-        "ipi_wait_ns": rng.choice([0, 0, 0, 30_000, 400_000]),
+        "migrate_ns": rng.choice([1500, 60_000, 400_000, 2_500_000]),
+        # waits of other CPUs that a walk can still afford, and some it cannot
+        "unmap_ns": rng.choice([0, 300, 300, 20_000, 150_000]),
+        "ipi_wait_ns": rng.choice([0, 0, 3_000, 30_000, 400_000]),
+        # the longest: whoever else touches the page at random is sure to do so meanwhile
+        "isolate_ns": rng.choice([0, 1200, 40_000, 250_000, 2_500_000, 2_500_000]),
+        "ipi_ns": rng.choice([0, 0, 5_000, 100_000]),
         # a window of 256 pages or more often lasts several steps
-        "pte_scan_ns": rng.choice([0, 5, 5, 5, 100_000]),
+        "pte_scan_ns": rng.choice([0, 5, 5, 100_000]),
         "pte_update_ns": rng.choice([60, 2000, 200_000]),
         "remote_cost": rng.choice([0, 500, 2000]),
         "balancer_sigma": rng.choice([0, 100, 400]),
@@ -83,6 +90,13 @@ def random_distance(rng: random.Random, nodes: int) -> list[list[int]]:
         return 21
 
     return [[between(a, b) for b in range(nodes)] for a in range(nodes)]
+
+
+def life(rng: random.Random, start: int) -> tuple[int, int]:
+    """Start and end (ns) of a task: with its process and without end, or a short life, or one after those."""
+    short = [(start, start + 15 * MS), (start + 5 * MS, start + 40 * MS), (start + 20 * MS, FOREVER)]
+    # the last is over before it begins
+    return rng.choice([(start, FOREVER)] * 3 + short * 3 + [(start + MS, start)])
 
 
 def random_layout(rng: random.Random) -> Layout:
@@ -141,12 +155,16 @@ def random_layout(rng: random.Random) -> Layout:
             start += -(-pages // 512) * 512 + rng.choice([0, 512])
             pte += region["blocks"]
     accesses = []
+    together = rng.random() < 0.5  # the threads of a process all touch its memory, and often
+    orders = rng.choice([[RANDOM], [SEQUENTIAL], [RANDOM, SEQUENTIAL]]) if together else [RANDOM, SEQUENTIAL]
+    rates = [50_000, 400_000, 3_000_000] if together else [2000, 50_000, 400_000]
     for t in range(tasks):
         mine = [v for v, vma in enumerate(vmas) if vma["m"] == task_process[t]]
-        for v in sorted(rng.sample(mine, rng.randint(min(1, len(mine)), len(mine)))):
+        least = len(mine) if together else min(1, len(mine))
+        for v in sorted(rng.sample(mine, rng.randint(least, len(mine)))):
             blocks = regions[vmas[v]["g"]]["blocks"]
             accesses.append(
-                (t, v, rng.choice([2000, 50_000, 400_000]), rng.choice([RANDOM, SEQUENTIAL]),
+                (t, v, rng.choice(rates), rng.choice(orders),
                  rng.choice([0, 300, 1000]), rng.randrange(blocks),
                  *rng.choice([(0, FOREVER), (0, FOREVER), (30 * MS, 90 * MS)]))
             )  # fmt: skip
@@ -173,6 +191,8 @@ def random_layout(rng: random.Random) -> Layout:
 
     unlike, demand = unlike_tasks(rng, tasks), rng.choice([1000, 1000, 1000, 500])
     starts = [rng.choice([0, 0, 0, 30 * MS, 55 * MS]) for _ in range(processes)]
+    mortal = rng.random() < 0.25
+    lives = [life(rng, starts[m]) if mortal else (starts[m], FOREVER) for m in task_process]
     shared = [regions[v["g"]]["shared"] for v in vmas]
     fields: dict[str, Any] = {
         "node_id": range(nodes), "distance": random_distance(rng, nodes), "node_pages": memory,
@@ -183,7 +203,8 @@ def random_layout(rng: random.Random) -> Layout:
         "task_nice": [unlike[t][0] if t in unlike else 0 for t in range(tasks)],
         "task_weight": [unlike[t][1] if t in unlike else 1024 for t in range(tasks)],
         "task_wake_ns": [rng.choice(WAKES) for _ in range(tasks)],
-        "task_start_ns": [starts[m] for m in task_process], "affinity_ns": affinity_ns,
+        "task_start_ns": [start for start, _ in lives], "task_end_ns": [end for _, end in lives],
+        "affinity_ns": affinity_ns,
         "region_first": of("first"), "region_blocks": of("blocks"), "region_block_pages": of("k"),
         "region_kind": of("kind"), "block_node": [n for region in regions for n in region["node"]],
         "vma_process": [v["m"] for v in vmas], "vma_region": [v["g"] for v in vmas],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log
 from statistics import NormalDist
 
-FORK, PHASE, WAKE, MARK, TOUCH, WRITE, BALANCE, GROUP, LOCK, ISOLATE, PICK, MEET = range(1, 13)
+FORK, PHASE, WAKE, MARK, TOUCH, WRITE, BALANCE, GROUP, LOCK, ISOLATE, PICK, MEET, DOUBLE, DOUBLER = range(1, 15)
 
 WORD = (1 << 64) - 1
 

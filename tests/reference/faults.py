@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from numalab.layout import BASE, FOLIO, HUGE
+from numalab.layout import BASE, FOLIO, HUGE, RANDOM
 from tests.reference import flights
-from tests.reference.draws import ISOLATE, WRITE, draw
+from tests.reference.draws import DOUBLE, DOUBLER, ISOLATE, WRITE, draw, exponential
 from tests.reference.groups import active, group_cpu, group_faults
 from tests.reference.scan import pid_bit
 
 if TYPE_CHECKING:
     from tests.reference.oracle import Oracle
+
+
+Live = dict[int, int]  # rates of the live accesses (4.5)
 
 
 @dataclass(slots=True)
@@ -33,15 +36,19 @@ class Fault:
     last_cpu: int = -1  # last user before this fault
     last_pid: int = -1
     priv: bool = False
+    src: int = -1  # the node the page is faulted on
     memory_node: int = -1  # after migration
     migrated: bool = False
     failed: bool = False
     wp_ns: int = 0
 
 
-def handle(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
+Late = tuple[Fault, int]  # a fault and the access of another find of its PTE, later in the list
+
+
+def handle(o: Oracle, found: list[tuple[int, int]], live: Live) -> list[Fault]:
     """4.6: all faults of the step; returns them in list order."""
-    listed = list_faults(o, found)
+    listed, late = list_faults(o, found)
     rounds: list[list[Fault]] = []
     earlier: dict[int, int] = {}  # faults of each memory block so far
     for f in listed:
@@ -54,6 +61,9 @@ def handle(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
     for one_round in rounds:
         for f in one_round:
             fault(o, f, deferral)
+    if o.sw.remap_after_migration:
+        # spec 4.6: "in order of the faults they met": list order; sorted() keeps it, and a task's own faults behind
+        listed = sorted(double_faults(o, listed, late, live, deferral) + listed, key=lambda f: f.task)
     deferral.end_of_step(o)
     for v in range(o.V):
         if o.pending[v] == 0:
@@ -61,10 +71,11 @@ def handle(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
     return listed
 
 
-def list_faults(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
+def list_faults(o: Oracle, found: list[tuple[int, int]]) -> tuple[list[Fault], list[Late]]:
     """4.6: the first finder of a PTE block faults, later ones only pay."""
     listed: list[Fault] = []
-    seen: set[int] = set()
+    late: list[Late] = []
+    seen: dict[int, Fault | None] = {}  # none: not accounted
     for a, q in found:
         t, v = o.lay.access_task[a], o.lay.access_vma[a]
         g = o.lay.vma_region[v]
@@ -72,8 +83,11 @@ def list_faults(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
         c = k if kind == BASE else 1
         if q in seen:
             o.debt_ns[t] += c * o.par.hint_fault_ns
+            first = seen[q]
+            if first is not None:
+                late.append((first, a))
             continue
-        seen.add(q)
+        seen[q] = None
         o.trapped[q] = False
         o.threshold[q] = 0
         o.pending[v] -= 1
@@ -82,8 +96,9 @@ def list_faults(o: Oracle, found: list[tuple[int, int]]) -> list[Fault]:
             o.debt_ns[t] += c * o.par.hint_fault_ns
             continue
         block = o.lay.region_first[g] + q - o.lay.vma_pte[v]
-        listed.append(Fault(t, a, v, g, q, block, k, c))
-    return listed
+        seen[q] = f = Fault(t, a, v, g, q, block, k, c)
+        listed.append(f)
+    return listed, late
 
 
 class Deferral:
@@ -105,12 +120,9 @@ def fault(o: Oracle, f: Fault, deferral: Deferral) -> None:
     """4.6: one fault, steps 1 to 7."""
     t, b, v = f.task, f.block, f.vma
     here, src = o.node_of(t), o.node[b]
+    f.src = src
     # 1
-    f.local = src == here
-    o.counters["numa_hint_faults"] += f.c
-    o.counters["minor_faults"] += f.c
-    if f.local:
-        o.counters["numa_hint_faults_local"] += f.c
+    count(o, f, here)
     # 2
     f.no_group = no_group(o, f)
     huge = o.lay.region_kind[f.region] == HUGE
@@ -124,9 +136,89 @@ def fault(o: Oracle, f: Fault, deferral: Deferral) -> None:
         migrate(o, f, src, here)
     # 6
     write(o, f)
-    # 7. spec 4.6: only with a pid filter
-    if o.sw.pid_filter != "none":
-        o.pids1[v] |= pid_bit(o, t)
+    # 7
+    note_pid(o, f)
+
+
+def count(o: Oracle, f: Fault, here: int) -> None:
+    """4.6, 1: the counters of a fault."""
+    f.local = f.src == here
+    o.counters["numa_hint_faults"] += f.c
+    o.counters["minor_faults"] += f.c
+    if f.local:
+        o.counters["numa_hint_faults_local"] += f.c
+
+
+def note_pid(o: Oracle, f: Fault) -> None:
+    """4.6, 7: who faulted in the area lately."""
+    if o.sw.pid_filter != "none":  # spec 4.6: only with a pid filter
+        o.pids1[f.vma] |= pid_bit(o, f.task)
+
+
+def double_faults(o: Oracle, listed: list[Fault], late: list[Late], live: Live, deferral: Deferral) -> list[Fault]:
+    """4.6, remap_after_migration: faults on PTEs whose page another fault was moving, in order of those."""
+    at_random = [(f, random_meeting(o, f, live)) for f in listed if f.migrated]
+    meetings = [(f, a) for f, a in at_random if a >= 0]
+    # spec 4.6: all of a task at random come before the one in passing, whatever they met
+    meetings += passing_meetings(o, late)
+    return [double_fault(o, f, a, deferral) for f, a in meetings]
+
+
+def random_meeting(o: Oracle, f: Fault, live: Live) -> int:
+    """4.6: the random access that touches a page of the block while fault f moves it, -1 if none."""
+    weights = {
+        a: rate * o.par.isolate_ns // 1000
+        for a, rate in live.items()
+        if o.lay.access_order[a] == RANDOM and o.lay.access_vma[a] == f.vma and o.lay.access_task[a] != f.task
+    }
+    W = sum(weights.values())
+    # spec 4.6: this k is of the fault met, all pages of its block, though the double fault may be on one of them
+    if W == 0 or exponential(draw(o.seed, DOUBLE, f.q, o.i)) * o.region_pages[f.region] > W * f.k:
+        return -1
+    at = ((draw(o.seed, DOUBLER, f.q, o.i) >> 44) * W) >> 20
+    passed = 0
+    for a, weight in weights.items():
+        passed += weight
+        if passed > at:
+            return a
+    raise AssertionError("at is below W")
+
+
+def passing_meetings(o: Oracle, late: list[Late]) -> list[tuple[Fault, int]]:
+    """4.6: later finders that come upon the page while it moves, with the fault they met; one try for each task."""
+    tried: dict[int, tuple[Fault, int]] = {}
+    for f, a in late:
+        if f.migrated and f.task != o.lay.access_task[a]:
+            tried.setdefault(o.lay.access_task[a], (f, a))
+    meetings = []
+    for f, a in tried.values():
+        D = max(1, f.c * o.par.hint_fault_ns + migration_cost(o, f))
+        if draw(o.seed, DOUBLER, f.q, o.i) % D < f.c * o.par.isolate_ns:
+            meetings.append((f, a))
+    return meetings
+
+
+def double_fault(o: Oracle, met: Fault, a: int, deferral: Deferral) -> Fault:
+    """4.6: the fault of access a on a page that fault met was moving; if it should move here too, that fails."""
+    t = o.lay.access_task[a]
+    here = o.node_of(t)
+    base = o.lay.region_kind[met.region] == BASE
+    k, c = (1, 1) if base else (met.k, met.c)
+    last_cpu, last_pid = o.cpu[met.task], o.pid8[met.task]
+    # what is not named here is that of the fault met
+    f = replace(
+        met, task=t, access=a, k=k, c=c, last_cpu=last_cpu, last_pid=last_pid,
+        memory_node=met.src, migrated=False, wp_ns=0,
+    )  # fmt: skip
+    count(o, f, here)
+    f.priv = last_pid == o.pid8[t]
+    memory_here = not o.sw.dst_needs_memory or o.lay.node_pages[here] > 0
+    # spec 4.6: a local one does not ask the filter, so it counts for nothing in 4 c and d
+    if here != f.src and memory_here and filter_says_yes(o, f, f.src, here, deferral):
+        f.failed = True
+        o.counters["migrate_refused"] += k
+    note_pid(o, f)
+    return f
 
 
 def no_group(o: Oracle, f: Fault) -> bool:
@@ -269,13 +361,23 @@ def migration_time(o: Oracle, f: Fault) -> int:
     return migration_cost(o, f) + ipi_wait(o, f)
 
 
-def charge(o: Oracle, listed: list[Fault], live: dict[int, int]) -> None:
+def interrupts(o: Oracle, listed: list[Fault]) -> None:
+    """4.8: the flushes of migrations interrupt every other running task whose process maps the block."""
+    for t in o.running:
+        m = o.lay.task_process[t]
+        mapped = {o.lay.vma_region[v] for v in o.process_vmas[m]}
+        flushes = sum(f.c for f in listed if f.migrated and f.task != t and f.region in mapped)
+        o.debt_ns[t] += o.par.ipi_ns * flushes
+
+
+def charge(o: Oracle, listed: list[Fault], live: Live) -> None:
     """4.8: faults become debt, long migrations hold their pages, short ones make the others wait."""
     for f in listed:
         o.debt_ns[f.task] += f.c * o.par.hint_fault_ns + f.wp_ns
         if f.migrated:
             o.debt_ns[f.task] += migration_cost(o, f)
             o.wait_ns[f.task] += ipi_wait(o, f)
+    interrupts(o, listed)
     left_out = flights.note(o, listed, lambda f: migration_time(o, f))
     X: dict[int, int] = {}  # per region
     X_t: dict[tuple[int, int], int] = {}  # per region and task

@@ -81,16 +81,27 @@ def create(o: Oracle, t: int, here: int) -> None:
 
 def change_group(o: Oracle, t: int, to: int) -> None:
     """4.7: task t takes its faults from its group to another."""
-    for g, sign in ((o.group[t], -1), (to, 1)):
-        for n in range(o.N):
-            for p in (0, 1):
-                o.gmem[g][n][p] += sign * o.mem[t][n][p]
-                o.gcpu[g][n][p] += sign * o.cpuf[t][n][p]
-        o.gtotal[g] += sign * o.total[t]
-        o.gtasks[g] += sign
+    leave_group(o, t)
+    add_faults(o, t, to, 1)
+    o.group[t] = to
+
+
+def leave_group(o: Oracle, t: int) -> None:
+    """4.1, 4.7: task t takes its faults out of its group, which is forgotten once it is empty."""
     old = o.group[t]
+    add_faults(o, t, old, -1)
     if o.gtasks[old] == 0:
         o.gmem[old], o.gcpu[old] = [[0, 0] for _ in range(o.N)], [[0, 0] for _ in range(o.N)]
         o.gtotal[old], o.gmax[old], o.gcount[old] = 0, 0, 0
         o.gactive[old] = [False] * o.N
-    o.group[t] = to
+    o.group[t] = -1
+
+
+def add_faults(o: Oracle, t: int, g: int, sign: int) -> None:
+    """4.7: task t and its faults are added to group g (sign 1) or taken from it (-1)."""
+    for n in range(o.N):
+        for p in (0, 1):
+            o.gmem[g][n][p] += sign * o.mem[t][n][p]
+            o.gcpu[g][n][p] += sign * o.cpuf[t][n][p]
+    o.gtotal[g] += sign * o.total[t]
+    o.gtasks[g] += sign

@@ -42,7 +42,7 @@ def a_fault(o, t=0, q=0, last=None):
     o.pending[0] += 1
     if last is not None:
         o.last_cpu[q], o.last_pid[q] = last
-    (f,) = faults.handle(o, [(t, q)])
+    (f,) = faults.handle(o, [(t, q)], {})
     return f
 
 

@@ -28,6 +28,8 @@ DEFAULTS: dict[str, int] = {
     "copy_page_ns": 600,
     "unmap_ns": 300,
     "ipi_wait_ns": 0,
+    "ipi_ns": 0,
+    "isolate_ns": 1200,
     "remote_cost": 500,
     "balancer_sigma": 100,
     "fork_spread": 30,
@@ -49,6 +51,7 @@ COUNTERS = (
     "migrate_refused",
     "minor_faults",
     "migration_waits",
+    "preferred_changes",
 )
 
 STATE = (
@@ -134,6 +137,7 @@ class Oracle:
         self.stamp_ns, self.retry_ms, self.seq_seen, self.deferred = [0] * T, [0] * T, [0] * T, [0] * T
         self.period_ms = [self.sw.scan_delay_ms] * T
         self.load_avg = list(lay.task_weight)
+        self.ended = [False] * T  # 4.1
         self.asleep = [False] * T  # 4.2: waits for a page in this step
         if self.sw.thread_stagger:
             for members in self.process_tasks:
@@ -154,6 +158,7 @@ class Oracle:
         self.queue: list[list[int]] = [[] for _ in range(self.C)]
         self.cur = [-1] * self.C
         self.useful = [0] * T
+        self.running: list[int] = []  # whatever moves later in the step
         self.power = 1000
         self.landed: set[int] = set()  # CPUs a NUMA move of this step ended on
 
@@ -190,7 +195,8 @@ class Oracle:
         """Section 4: one step, in its order."""
         self.t0, self.t1 = self.i * self.dt, (self.i + 1) * self.dt
         self.now_ms = self.t1 // 10**6
-        scheduling.start_tasks(self)  # 4.1
+        scheduling.end_tasks(self)  # 4.1
+        scheduling.start_tasks(self)
         scheduling.follow_affinity(self)
         flights.wake(self)  # 4.2
         scheduling.fill_queues(self)
@@ -198,7 +204,7 @@ class Oracle:
         scan.scans(self)  # 4.3, 4.4
         live = touch.live_accesses(self)  # 4.5
         found = touch.touch(self, live)
-        listed = faults.handle(self, found)  # 4.6
+        listed = faults.handle(self, found, live)  # 4.6
         tasks.account(self, listed)  # 4.7 with 5, 6, 7, 9
         faults.charge(self, listed, live)  # 4.8
         balancer.balance(self)  # 4.9, 8
@@ -214,6 +220,12 @@ class Oracle:
     def node_of(self, t: int) -> int:
         """Node of a started task."""
         return self.lay.cpu_node[self.cpu[t]]
+
+    def prefer(self, t: int, n: int) -> None:
+        """5.2, 7: the preferred node of task t becomes n."""
+        # spec 3: a first preferred node is another than it was, too
+        self.counters["preferred_changes"] += n != self.preferred[t]
+        self.preferred[t] = n
 
     def allowed(self, t: int, c: int) -> bool:
         """Whether the affinity of now lets task t use CPU c."""

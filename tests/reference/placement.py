@@ -62,7 +62,7 @@ def choose(o: Oracle, t: int) -> bool:
         choice = min(o.cpu_nodes, key=lambda m: (o.lay.distance[choice][m], m))
     changed = choice >= 0 and choice != o.preferred[t]
     if changed:
-        o.preferred[t] = choice
+        o.prefer(t, choice)
     match o.sw.migrate_at_placement:
         case "on_change":
             return changed

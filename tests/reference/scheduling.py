@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.reference import flights
 from tests.reference.draws import FORK, WAKE, draw, normal
+from tests.reference.groups import leave_group
 from tests.reference.scan import start_period
 
 if TYPE_CHECKING:
@@ -26,10 +27,34 @@ def started_on(o: Oracle) -> list[int]:
     return count
 
 
+def end_tasks(o: Oracle) -> None:
+    """4.1: tasks whose time is over leave their CPU and their group; their own faults stay where they are."""
+    for t in range(o.T):
+        if o.cpu[t] < 0 or o.lay.task_end_ns[t] > o.t0:
+            continue
+        o.cpu[t], o.ended[t] = -1, True
+        o.moving[t] = o.waits_for[t] = -1
+        o.debt_ns[t] = o.wait_ns[t] = 0
+        o.window[t] = None
+        if o.group[t] >= 0:
+            leave_group(o, t)
+
+
+def scan_anew(o: Oracle, due: list[int]) -> None:
+    """4.1: processes that all tasks had left before those in due start are scanned as at their first start."""
+    for m in sorted({o.lay.task_process[t] for t in due}):
+        members = o.process_tasks[m]
+        # spec 4.1: "have ended": were started once, in this step's ends too
+        if any(o.ended[t] for t in members) and all(o.cpu[t] < 0 for t in members):
+            o.next_scan_ms[m], o.seq[m] = o.t0 // 10**6 + o.sw.scan_delay_ms, 0
+
+
 def start_tasks(o: Oracle) -> None:
     """3, 4.1: place the tasks whose time has come, under the affinity of now."""
     # spec 3: tasks starting at 0 are placed before the first step, so that memory can follow them
-    due = [t for t in range(o.T) if o.cpu[t] < 0 and o.lay.task_start_ns[t] <= o.t0]
+    due = [t for t in range(o.T) if o.cpu[t] < 0 and o.lay.task_start_ns[t] <= o.t0 < o.lay.task_end_ns[t]]
+    if o.sw.fork_resets_parent_scan:
+        scan_anew(o, due)
     for t in due:
         o.cpu[t] = fork_placement(o, t)
     if due:
@@ -131,6 +156,7 @@ def fill_queues(o: Oracle) -> None:
 def run(o: Oracle) -> None:
     """4.2: time of the running tasks: waits, then debt, the rest is useful."""
     o.useful = [0] * o.T
+    o.running = [t for t in o.cur if t >= 0]
     skip_common_waits(o)
     before = flights.owed(o)
     o.power = power_of_a_cpu(o)

@@ -225,7 +225,7 @@ def test_random_finds_end_at_a_held_page():
     o = still()
     found(o, 4000, 3)
     assert [q for q in range(16) if o.trapped[q]] == [2, 3, 5, 8]  # 4.6 untraps what was taken
-    faults.handle(o, [(0, 2)])
+    faults.handle(o, [(0, 2)], {})
     assert [q for q in range(16) if o.trapped[q]] == [3, 5, 8]
     assert o.pending == [3]
 

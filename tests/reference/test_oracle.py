@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from numalab.kernel import Kernel, names
-from tests.reference import draws, load
+from tests.reference import draws, groups, load, scan
 from tests.reference.helpers import (
     first_step_with,
     oracle,
@@ -100,6 +100,68 @@ def test_late_start_and_affinity_phases():
     run(o, 1)
     assert o.cpu == [0, 0]
     assert not o.events
+
+
+def test_a_task_ends():
+    o = oracle(threads=3, rate=0, task_end_ns=[3_000_000, 2**62, 2**62])
+    run(o, 3)
+    assert o.run_ns[0] == 3 * 10**6
+    o.mem[0][1], o.cpuf[0][0], o.total[0] = [4, 5], [1, 2], 9
+    o.mem[1][1], o.cpuf[1][1], o.total[1] = [1, 1], [3, 3], 2
+    o.group = [2, 2, -1]
+    o.gtasks[2], o.gtotal[2], o.gmem[2][1], o.gcpu[2] = 2, 11, [5, 6], [[1, 2], [3, 3]]
+    o.debt_ns, o.wait_ns = [5_000_000] * 3, [70, 0, 0]
+    o.moving, o.moving_ns, o.waits_for = [3, -1, -1], [9, 0, 0], [4, -1, 3]
+    run(o, 1)
+    assert o.cpu[0] == -1
+    assert (o.run_ns[0], o.debt_ns[0], o.wait_ns[0], o.moving[0], o.waits_for[0]) == (3 * 10**6, 0, 0, -1, -1)
+    assert o.waits_for[2] == -1  # its sleeper wakes
+    assert (o.group, o.gtasks[2], o.gtotal[2]) == ([-1, 2, -1], 1, 2)
+    assert (o.gmem[2][1], o.gcpu[2]) == ([1, 1], [[0, 0], [3, 3]])
+    assert (o.mem[0][1], o.cpuf[0][0], o.total[0]) == ([4, 5], [1, 2], 9)
+    run(o, 5)
+    assert (o.cpu[0], o.run_ns[0]) == (-1, 3 * 10**6)  # it never starts again
+    assert [t for queue in o.queue for t in queue if t == 0] == []
+
+
+def test_the_last_of_a_group_ends():
+    o = oracle(threads=2, rate=0, task_end_ns=[1_000_000, 2**62])
+    groups.create(o, 0, 0)
+    o.gmax[0] = 7
+    run(o, 2)
+    assert (o.group[0], o.gtasks[0], o.gcount[0], o.gmax[0], o.gactive[0]) == (-1, 0, 0, 0, [False, False])
+
+
+def test_a_task_that_ends_drops_its_window():
+    o = oracle(threads=2, rate=0, task_end_ns=[1_000_000, 2**62])
+    run(o, 1)
+    o.window = [scan.Window(o, 0), None]
+    run(o, 1)
+    assert o.window == [None, None]
+
+
+def test_a_task_that_is_over_before_it_begins():
+    o = oracle(threads=2, rate=0, task_start_ns=[0, 2_000_000], task_end_ns=[0, 2_000_000], home=0)
+    run(o, 5)
+    assert (o.cpu, o.run_ns) == ([-1, -1], [0, 0])
+
+
+def test_whoever_comes_after_all_have_ended_is_scanned_anew():
+    def after(ends, reset=True, starts=(0, 0, 5_000_000)):
+        o = oracle("4.15", threads=3, rate=0, task_start_ns=list(starts), task_end_ns=[*ends, 2**62],
+                   switches={"fork_resets_parent_scan": reset, "scan_delay_ms": 20})  # fmt: skip
+        o.seq, o.next_scan_ms, o.offset = [3], [9999], [77]
+        run(o, 5)
+        assert (o.seq, o.next_scan_ms) == ([3], [9999])
+        run(o, 1)
+        assert o.cpu[2] >= 0
+        assert o.offset == [77]
+        return o.seq[0], o.next_scan_ms[0]
+
+    assert after([3_000_000, 5_000_000]) == (0, 25)  # the last ends as the new one starts
+    assert after([3_000_000, 5_000_001]) == (3, 9999)
+    assert after([3_000_000, 4_000_000], reset=False) == (3, 9999)
+    assert after([0, 0]) == (3, 9999)  # nobody has been there
 
 
 def test_time_of_a_task():
@@ -276,6 +338,13 @@ def test_who_comes_upon_a_held_page_is_load_until_the_next_step():
     assert (o.waits_for[0], load.load(o, 0)) == (-1, 2048)
 
 
+def test_changes_of_the_preferred_node_are_counted():
+    o = oracle(threads=1)
+    for n, count in ((1, 1), (1, 1), (0, 2), (1, 3)):
+        o.prefer(0, n)
+        assert (o.preferred, o.counters["preferred_changes"]) == ([n], count)
+
+
 # ---------------------------------------------------------------- any run
 FAST = {
     "scan_delay_ms": 30,
@@ -310,6 +379,8 @@ def check(o):
         assert o.total[t] == sum(map(sum, o.mem[t]))
         assert all(x >= 0 for row in o.mem[t] + o.cpuf[t] for x in row)
         assert o.cpu[t] < 0 or o.allowed(t, o.cpu[t])
+        assert (o.cpu[t] >= 0) == (lay.task_start_ns[t] <= o.t0 < lay.task_end_ns[t])
+        assert o.cpu[t] >= 0 or (o.group[t], o.debt_ns[t], o.wait_ns[t], o.moving[t]) == (-1, 0, 0, -1)
         assert 0 <= o.run_ns[t] + o.waited_ns[t] <= o.i * o.dt
     for g in range(o.T):
         members = [t for t in range(o.T) if o.group[t] == g]

@@ -73,6 +73,8 @@ def race(o: Oracle, listed: list[tuple[int, int]]) -> list[tuple[int, int]]:
             continue
         # spec 4.5: a find that turns out to be another's fault (4.6) was taken too
         spent[t] += estimate(o, t, g, q - o.lay.vma_pte[v])
+        if o.node[block] != o.node_of(t):
+            spent[t] += faults_of_block(o, g) * o.par.ipi_wait_ns * o.mapcount[g]
         taken.append((a, q))
     return taken
 
@@ -102,41 +104,67 @@ def walk(o: Oracle, a: int, rate: int, found: list[int]) -> None:
     blocks = o.lay.region_blocks[g]
     visit = max(1, 10**9 * o.lay.region_block_pages[g] // rate)
     budget = o.useful[t] + o.carry_ns[a]
-    costs: list[int] = []  # of a fault on each block passed, where some are trapped
+    estimates: list[int] = []
     if o.pending[v] == 0:
         n = budget // visit
         carry = budget - n * visit
     else:
-        most = min(blocks, budget // visit)
-        spent = n = 0
-        while n < most:
-            j = (o.pos[a] + n) % blocks
-            est = estimate(o, t, g, j) if o.trapped[o.lay.vma_pte[v] + j] else 0
-            if spent + visit + est > budget:
-                break
-            spent += visit + est
-            costs.append(est)
-            n += 1
-        carry = budget - spent
-        if n == most:  # spec 4.5: "and not below it" read as nothing further, budget - spent is never negative
-            carry = min(carry, visit - 1)
+        estimates, carry = afforded(o, a, visit, budget)
+        n = len(estimates)
     d = flights.nearest_held(o, t, g, o.pos[a])
     if d is not None and d < n:
         flights.meet(o, t, o.lay.region_first[g] + (o.pos[a] + d) % blocks)
         n, carry = d, 0
-    for step, est in enumerate(costs[:n]):
+    paid = estimates[:n]
+    for step in range(len(paid)):
         q = o.lay.vma_pte[v] + (o.pos[a] + step) % blocks
         if o.trapped[q]:
             found.append(q)
-            o.debt_ns[t] -= est
+    E = sum(paid)
+    o.debt_ns[t] -= E
+    o.sys_ns[t] += E * 1000 // max(1, o.power)
+    o.work[t] -= rate * E
     o.carry_ns[a] = carry
     o.pos[a] = (o.pos[a] + n) % blocks
 
 
+def afforded(o: Oracle, a: int, visit: int, budget: int) -> tuple[list[int], int]:
+    """4.5, sequential: the est of each block (0: no fault) the budget lasts for where some are trapped; carry."""
+    t, v = o.lay.access_task[a], o.lay.access_vma[a]
+    g = o.lay.vma_region[v]
+    blocks = o.lay.region_blocks[g]
+    most = min(blocks, budget // visit)
+    estimates: list[int] = []
+    spent = waits = 0
+    while len(estimates) < most:
+        j = (o.pos[a] + len(estimates)) % blocks
+        est = wait = 0
+        if o.trapped[o.lay.vma_pte[v] + j]:
+            est = estimate(o, t, g, j)
+            # spec 4.5: "each on another node": each it faults on
+            if o.node[o.lay.region_first[g] + j] != o.node_of(t):
+                wait = faults_of_block(o, g) * o.par.ipi_wait_ns * o.mapcount[g]
+        if spent + visit + est + waits + wait > budget:
+            break
+        spent += visit + est
+        waits += wait
+        estimates.append(est)
+    carry = budget - spent
+    if len(estimates) == most:
+        # spec 4.5: "and not below it" read as nothing further, budget - spent is never negative
+        carry = min(carry, visit - 1)
+    return estimates, carry
+
+
 def estimate(o: Oracle, t: int, g: int, j: int) -> int:
     """4.5: what a fault on block j of region g is expected to cost task t."""
-    k = o.lay.region_block_pages[g]
-    c = k if o.lay.region_kind[g] == BASE else 1
+    k, c = o.lay.region_block_pages[g], faults_of_block(o, g)
     if o.node[o.lay.region_first[g] + j] == o.node_of(t):
         return c * o.par.hint_fault_ns
-    return c * (o.par.hint_fault_ns + o.par.migrate_ns) + k * o.par.copy_page_ns
+    unmap = o.par.unmap_ns * o.mapcount[g]
+    return c * (o.par.hint_fault_ns + o.par.migrate_ns + unmap) + k * o.par.copy_page_ns
+
+
+def faults_of_block(o: Oracle, g: int) -> int:
+    """4.5, c: the faults that a block of region g counts for."""
+    return o.lay.region_block_pages[g] if o.lay.region_kind[g] == BASE else 1
