@@ -1,13 +1,14 @@
 # Everything is set up from a clean clone: Python 3.11+, make and git are enough.
 #   make run    the convergence thread, replayed     make lab    the notebooks
 #   make test   lint, types and tests                make bench  how fast the model is
+#   make outputs   run the notebooks and store what they print, after a change of the model
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test lab bench clean
+.PHONY: run test lab bench outputs clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.core
@@ -17,10 +18,15 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto --dist loadscope
+	$(BIN)/pytest -n auto --dist loadscope --ignore tests/browser
+	$(BIN)/pytest --nbval notebooks --nbval-sanitize-with tests/notebooks/sanitize.cfg -n 2 --dist loadscope
+	$(BIN)/pytest tests/browser
 
 lab: $(VENV)/.lab
-	$(BIN)/jupyter lab $(wildcard notebooks)
+	$(BIN)/jupyter lab $(firstword $(wildcard notebooks/00_start_here.ipynb notebooks))
+
+outputs: $(VENV)/.dev
+	$(BIN)/python tools/store_outputs.py
 
 bench: $(VENV)/.core
 	$(BIN)/python tests/bench/bench.py

@@ -125,6 +125,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_threads(commands)
     _add_claims(commands)
     _add_runs(commands)
+    _add_plot(commands)
     _add_read(commands)
     _add_compare(commands)
     _add_validate(commands)
@@ -253,23 +254,49 @@ def _add_runs(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_json(rerun)
 
 
+def _add_plot(commands: _Commands[argparse.ArgumentParser]) -> None:
+    plot = _add(
+        commands,
+        "plot",
+        "plot:plot",
+        "draw a saved run, or several beside each other; or print the same as text",
+        "Draw one picture of one or several datasets, simulated or measured, beside each other. Seeds become bands.\n"
+        "KIND: pages (memory by node over time), nodes (where each task runs, moves and swaps marked), astray (tasks\n"
+        "not with their process), local (share of local hint faults), scan (scan period), waiting (tasks waiting),\n"
+        "perf (threads by node as perf bench prints them), faults (by task and node of the memory), moves (moves and\n"
+        "swaps by gain).",
+        """numalab plot runs/mine.nc pages -o pages.png
+        numalab plot before=runs/old.nc after=runs/new.nc nodes -o nodes.svg
+        numalab plot runs/mine.nc local --text""",
+    )
+    plot.add_argument("files", metavar="[NAME=]RUN.nc", nargs="+")
+    plot.add_argument("kind", metavar="KIND")
+    plot.add_argument("-o", "--out", metavar="FILE", help="where to save, .png or .svg")
+    plot.add_argument("--text", action="store_true", help="print a table and a sentence instead, or besides")
+    plot.add_argument("--force", action="store_true", help="overwrite what is there")
+
+
 def _add_read(commands: _Commands[argparse.ArgumentParser]) -> None:
     read = _add(
         commands,
         "read",
         "read:read",
-        "read the output of a real tool, and say what was understood",
-        "Read a file or paste, say line by line what was understood and what was skipped, and optionally save it\n"
-        "as a dataset that every plot and table takes. Formats: `perf bench numa mem`, /proc/vmstat, zoneinfo,\n"
-        "PID/sched and PID/numa_maps, nodeN/numastat, trace events of NUMA balancing as ftrace, trace-cmd and\n"
-        "`perf script` print them, comparison tables of LKP and MMTests; logs of these with lines `@ <seconds>`\n"
+        "read the output of real tools, and say what was understood",
+        "Read files or pastes, say line by line what was understood, guessed and skipped, and optionally save a\n"
+        "dataset that every plot and table takes. A text may hold the output of several tools, with prompts,\n"
+        "quote marks and remarks between. Formats: /proc/vmstat, zoneinfo, PID/sched and PID/numa_maps; numastat\n"
+        "(all forms), nodeN/numastat and meminfo, `numactl -H`, memory.numa_stat and memory.stat of cgroups,\n"
+        "`mpstat -N`; perf bench numa, stat, report, lock and script, ftrace and trace-cmd; funclatency,\n"
+        "numamove; tables of LKP and MMTests, logs of autonuma-benchmark; logs of these with lines `@ <seconds>`\n"
         "between; folders of whole runs.",
         """numalab read bench.txt -o runs/bench.nc
+        numalab read /proc/vmstat /proc/self/numa_maps
         numalab read data/traces/c_swap_2x2_r1
-        cat /proc/self/numa_maps | numalab read -
-        perf bench numa mem -p 4 -t 4 -P 512 -0 -m -c | numalab read -""",
+        (numactl -H; grep numa /proc/vmstat) | numalab read - --json""",
     )
-    read.add_argument("file", metavar="FILE", help="a text file, the folder of a run, or - for standard input")
+    read.add_argument(
+        "files", metavar="FILE", nargs="+", help="a text file, the folder of a run, or - for standard input"
+    )
     read.add_argument("--format", metavar="NAME", help="do not guess the format (perf-bench-numa, vmstat, sched ...)")
     read.add_argument("--kernel", metavar="RELEASE", help="kernel a /proc/PID/sched is from, such as 4.15 (uname -r)")
     read.add_argument("-o", "--out", metavar="OUT.nc", help="save as a dataset")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import product
@@ -89,67 +90,156 @@ def simulate(
     ValueError
         The workload's memory does not fit the machine.
     """
-    machine = machine_named(machine) if isinstance(machine, str) else machine
-    kernel = Kernel(kernel) if isinstance(kernel, str) else kernel
-    for what, value, kind in (
-        ("machine", machine, Machine),
-        ("workload", workload, Workload),
-        ("kernel", kernel, Kernel),
-    ):
-        if not isinstance(value, kind):
-            raise SimulationError(f"{what}: expected a {kind.__name__}, got {value!r}")
-    seconds = _seconds("seconds", seconds)
-    if stop_after_converged_s is not None:
-        stop_after_converged_s = _seconds("stop_after_converged_s", stop_after_converged_s, zero=True)
-    seeds = range(seeds) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
-    seeds = _whole_numbers("seeds", seeds, 0, 2**63 - 1)
-    grid, values = _grid(seeds, parameters, rates or {}, workload)
-    steps_us = np.unique(values.get("step_us", DEFAULTS["step_us"]))
-    if len(steps_us) != 1:
-        raise SimulationError("step_us: all runs of a call share one step; make one call per step length")
-    dt = int(steps_us[0]) / 1e6
-    end = max(1, round(seconds / dt))
-    intervals = _intervals(every, end, dt)
-    layout = compile_layout(machine, workload)
-    bar = tqdm(
-        total=end * dt * len(grid), unit="s", disable=not progress, desc=f"{workload.name[:40]} on {kernel.name}"
-    )
-    parts: list[_Part] = []
-    try:
-        for chosen in _chunks(len(grid)):
-            params = {name: values[name][chosen] for name in parameters}
-            engine = Engine(
-                layout, kernel, grid[chosen], params, _rate_permille(workload, layout, rates, values, chosen)
-            )
-            part = _Part(
-                engine,
-                intervals,
-                end,
-                len(chosen),
-                None if stop_after_converged_s is None else stop_after_converged_s / dt,
-            )
-            parts.append(part)
-            part.run(bar, dt)
-    except KeyboardInterrupt:
-        parts = [part for part in parts if part.reached() > 0]
+    run = Simulation(
+        machine, workload, kernel, seconds=seconds, seeds=seeds, every=every,
+        stop_after_converged_s=stop_after_converged_s, rates=rates, **parameters,
+    )  # fmt: skip
+    with tqdm(total=run.total_s, unit="s", disable=not progress, desc=run.title[:60]) as bar:
+        try:
+            while not run.done:
+                run.advance(0.2)
+                bar.update(run.simulated_s - bar.n)
+        except KeyboardInterrupt:
+            if not run.has_samples:
+                raise
+    return run.dataset()
+
+
+class Simulation:
+    """What :func:`simulate` does, in pieces that can be looked at: the same runs, however they are cut.
+
+    Parameters
+    ----------
+    machine, workload, kernel, seconds, seeds, every, stop_after_converged_s, rates, **parameters
+        As those of :func:`simulate`.
+
+    Attributes
+    ----------
+    machine, workload, kernel : Machine, Workload, Kernel
+    seconds : float
+        Simulated time of each run.
+    title : str
+        Workload and kernel, for a progress bar.
+
+    Raises
+    ------
+    SimulationError, ValueError
+        As :func:`simulate`, at once.
+    """
+
+    def __init__(
+        self,
+        machine: Machine | str,
+        workload: Workload,
+        kernel: Kernel | str,
+        *,
+        seconds: float,
+        seeds: int | Sequence[int] = 1,
+        every: Mapping[str, float | None] | None = None,
+        stop_after_converged_s: float | None = None,
+        rates: Mapping[str, int | Sequence[int]] | None = None,
+        **parameters: int | Sequence[int],
+    ) -> None:
+        self.machine = machine_named(machine) if isinstance(machine, str) else machine
+        self.workload = workload
+        self.kernel = Kernel(kernel) if isinstance(kernel, str) else kernel
+        for what, value, kind in (
+            ("machine", self.machine, Machine),
+            ("workload", self.workload, Workload),
+            ("kernel", self.kernel, Kernel),
+        ):
+            if not isinstance(value, kind):
+                raise SimulationError(f"{what}: expected a {kind.__name__}, got {value!r}")
+        self.seconds = _seconds("seconds", seconds)
+        if stop_after_converged_s is not None:
+            stop_after_converged_s = _seconds("stop_after_converged_s", stop_after_converged_s, zero=True)
+        self._hold_s = stop_after_converged_s
+        seeds = range(seeds) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
+        self._seeds = _whole_numbers("seeds", seeds, 0, 2**63 - 1)
+        self._every, self._rates, self._parameters = every, rates or {}, parameters
+        self._grid, self._values = _grid(self._seeds, parameters, self._rates, workload)
+        steps_us = np.unique(self._values.get("step_us", DEFAULTS["step_us"]))
+        if len(steps_us) != 1:
+            raise SimulationError("step_us: all runs of a call share one step; make one call per step length")
+        self._dt = int(steps_us[0]) / 1e6
+        self._end = max(1, round(self.seconds / self._dt))
+        self._intervals = _intervals(every, self._end, self._dt)
+        self._layout = compile_layout(self.machine, workload)
+        self._parts: list[_Part] = []
+        self._waiting = list(_chunks(len(self._grid)))
+        self.title = f"{workload.name[:40]} on {self.kernel.name}"
+
+    @property
+    def done(self) -> bool:
+        """Whether all runs have ended."""
+        return not self._waiting and not self._parts[-1].runs
+
+    @property
+    def total_s(self) -> float:
+        """Simulated time of all runs together, seconds."""
+        return self._end * self._dt * len(self._grid)
+
+    @property
+    def simulated_s(self) -> float:
+        """Simulated time done so far, of all runs together, seconds."""
+        return sum(part.steps_done() for part in self._parts) * self._dt
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether there is anything to make a dataset of."""
+        return any(part.reached() for part in self._parts)
+
+    def advance(self, budget_s: float) -> None:
+        """Simulate for about so long on the wall clock, at least one step.
+
+        Parameters
+        ----------
+        budget_s : float
+            Seconds; a step is always finished.
+        """
+        end = time.monotonic() + budget_s
+        while not self.done:
+            if not self._parts or not self._parts[-1].runs:
+                self._parts.append(self._start(self._waiting.pop(0)))
+            self._parts[-1].turn()
+            if time.monotonic() >= end:
+                break
+
+    def _start(self, chosen: Ints) -> _Part:
+        params = {name: self._values[name][chosen] for name in self._parameters}
+        rates = _rate_permille(self.workload, self._layout, self._rates, self._values, chosen)
+        engine = Engine(self._layout, self.kernel, self._grid[chosen], params, rates)
+        hold = None if self._hold_s is None else self._hold_s / self._dt
+        return _Part(engine, self._intervals, self._end, len(chosen), hold)
+
+    def dataset(self) -> xr.Dataset:
+        """Return what is simulated so far, as :func:`simulate` does: the time that all runs begun have reached.
+
+        Raises
+        ------
+        SimulationError
+            Before the first call of :meth:`advance`.
+        """
+        parts = [part for part in self._parts if part.reached() > 0]
         if not parts:
-            raise
-    finally:
-        bar.close()
-    provenance = {
-        "machine": machine.to_dict(),
-        "workload": workload.to_dict(),
-        "kernel": {"name": kernel.name, "set": kernel.overrides, "switches": kernel.switches},
-        "seconds": seconds,
-        "seeds": seeds,
-        "every": dict(every) if every else None,
-        "stop_after_converged_s": stop_after_converged_s,
-        "rates": _plain(rates or {}),
-        "parameters": _plain(parameters),
-        "defaults": {name: value for name, value in DEFAULTS.items() if name not in parameters},
-    }
-    given = {**parameters, **{f"rate_{name}": value for name, value in (rates or {}).items()}}
-    return _dataset(machine, workload, kernel, layout, parts, grid, values, given, dt, provenance)
+            raise SimulationError("nothing is simulated yet; call advance() first")
+        provenance = {
+            "machine": self.machine.to_dict(),
+            "workload": self.workload.to_dict(),
+            "kernel": {"name": self.kernel.name, "set": self.kernel.overrides, "switches": self.kernel.switches},
+            "seconds": self.seconds,
+            "seeds": self._seeds,
+            "every": dict(self._every) if self._every else None,
+            "stop_after_converged_s": self._hold_s,
+            "rates": _plain(self._rates),
+            "parameters": _plain(self._parameters),
+            "defaults": {name: value for name, value in DEFAULTS.items() if name not in self._parameters},
+        }
+        given = {**self._parameters, **{f"rate_{name}": value for name, value in self._rates.items()}}
+        return _dataset(
+            self.machine, self.workload, self.kernel, self._layout, parts, self._grid, self._values, given, self._dt,
+            provenance,
+        )  # fmt: skip
 
 
 def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
@@ -203,24 +293,27 @@ class _Part:
         self.events: list[tuple[int, ...]] = []
         self._converged_at = np.full(count, -1, np.int64)
 
-    def run(self, bar: tqdm, dt: float) -> None:
+    @property
+    def runs(self) -> int:
+        """Runs that have not ended."""
+        return self.engine.state.runs
+
+    def turn(self) -> None:
+        """Skip idle steps, take the samples that are due, do one step."""
         state, recorder = self.engine.state, self.recorder
-        shown = 0
-        while state.runs:
-            recorder.sample(state, state.number)
-            self._drop_finished()
-            if not state.runs:
-                break
-            self.engine.skip(recorder.next_step(state.number))
-            recorder.sample(state, state.number)
-            self._drop_finished()
-            if state.runs:
-                self.engine.step()
-            reached = int(state.step_index.sum()) + (self.count - state.runs) * self.end
-            if not bar.disable and (reached - shown) * dt > 1:
-                bar.update((reached - shown) * dt)
-                shown = reached
-        bar.update((self.end * self.count - shown) * dt)
+        recorder.sample(state, state.number)
+        self._drop_finished()
+        if not state.runs:
+            return
+        self.engine.skip(recorder.next_step(state.number))
+        recorder.sample(state, state.number)
+        self._drop_finished()
+        if state.runs:
+            self.engine.step()
+
+    def steps_done(self) -> int:
+        """Count the steps of all runs; one that ended early counts as whole."""
+        return int(self.engine.state.step_index.sum()) + (self.count - self.runs) * self.end
 
     def _drop_finished(self) -> None:
         state = self.engine.state

@@ -35,6 +35,7 @@ COMMANDS = (
     "run",
     "show",
     "rerun",
+    "plot",
     "read",
     "compare",
     "validate",
@@ -353,7 +354,7 @@ def test_a_full_disk_is_one_line(cli, here, tiny, monkeypatch):
     def full(*_args):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("numalab.runs.os.replace", full)
+    monkeypatch.setattr("os.replace", full)
     code, _, err = cli("run", tiny, "-o", "x.nc")
     assert (code, one_line(err)) == (2, "x.nc: no space left on device; give another -o")
     assert [path.name for path in here.iterdir()] == ["tiny.toml"]

@@ -132,23 +132,27 @@ def tell(host: Machine, workload: Workload, before: str, seeds: list[int], limit
         "The stuck state of the mail's trace, 41/3 39/2 40/2 40/2: a thread of process 2, whose memory and other\n"
         "19 threads are on node 1, sits on node 0. Every CPU of node 1 is busy. What the search makes of them:"
     ]
-    for label, patches in VARIANTS.items():
-        kernel = Kernel(before).patched(*patches)
-        engine = stuck(host, workload, kernel, [0])
-        found = explain(engine.state, 0, STRAY, HOME)
-        times = escape_times(host, workload, kernel, seeds, limit_s)
-        home = [t for t in times if np.isfinite(t)]
-        ends = f"all threads home in {len(home)} of {len(times)} runs within {limit_s:.0f} s"
-        ends += (
-            f", median {np.median(home):.1f} s" if home else " (the load balancer sees right and has no reason to act)"
-        )
-        parts.append(f"{label}:\n{_candidates_table(found)}\n{_load_test(engine)}\n{ends}")
+    parts += [tell_variant(host, workload, before, label, seeds, limit_s) for label in VARIANTS]
     parts.append(
         "Patch 2 lets the move pass the load test (before it, loads were divided by capacity but the moved load was\n"
         "not, so one thread looked heavier than it is); patch 5 makes the kernel think of a move at all. Either alone\n"
         "moves nothing: before them the best on offer is a swap that gains nothing and sends another thread astray."
     )
     return "\n\n".join(parts)
+
+
+def tell_variant(
+    host: Machine, workload: Workload, before: str, label: str, seeds: list[int], limit_s: float = 20.0
+) -> str:
+    """Retell the stuck state for one of :data:`VARIANTS`: candidates, load test, how long it stays stuck."""
+    kernel = Kernel(before).patched(*VARIANTS[label])
+    engine = stuck(host, workload, kernel, [0])
+    found = explain(engine.state, 0, STRAY, HOME)
+    times = escape_times(host, workload, kernel, seeds, limit_s)
+    home = [t for t in times if np.isfinite(t)]
+    ends = f"all threads home in {len(home)} of {len(times)} runs within {limit_s:.0f} s"
+    ends += f", median {np.median(home):.1f} s" if home else " (the load balancer sees right and has no reason to act)"
+    return f"{label}:\n{_candidates_table(found)}\n{_load_test(engine)}\n{ends}"
 
 
 def _candidates_table(found: list[Candidate]) -> str:

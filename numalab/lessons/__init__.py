@@ -1,0 +1,1 @@
+"""What the notebooks call: explorers, predictions and problems of each lesson. A notebook itself holds no logic."""

@@ -1,0 +1,97 @@
+"""Moves and swaps of tasks by what the kernel thought they gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from numalab.plots import style
+from numalab.plots.picture import Picture, Sides, need, sides_of
+from numalab.schema import MOVE, SWAP
+from numalab.text import table
+
+#: Edges of the classes of gains, of 1000; the last class is open.
+EDGES = (0, 5, 10, 20, 30, 50, 100, 200, 400)
+_NAMES = ["< 0", *(f"{low}-{high - 1}" for low, high in pairwise(EDGES)), f">= {EDGES[-1]}"]
+
+
+@dataclass
+class Gains(Picture):
+    """NUMA moves and swaps by gain, a run's mean, one panel for each of the two.
+
+    Attributes
+    ----------
+    counts : dict of str to (2, class) array
+        Side -> moves and swaps in each class of gains.
+    runs : dict of str to int
+    """
+
+    counts: dict[str, NDArray[np.float64]]
+    runs: dict[str, int]
+    panels: int = 2
+
+    def draw(self, axes: Sequence[Axes]) -> None:
+        """Draw bars beside each other for the sides."""
+        width = 0.8 / len(self.counts)
+        for kind, (ax, title) in enumerate(zip(axes, ("moves", "swaps"), strict=True)):
+            for i, (name, counts) in enumerate(self.counts.items()):
+                colour, _, _, hatch = style.SIDES[i % len(style.SIDES)]
+                at = np.arange(len(_NAMES)) + (i - (len(self.counts) - 1) / 2) * width
+                ax.bar(at, counts[kind], width, color=colour, hatch=hatch, edgecolor="black", lw=0.6, label=name)
+            style.dress(ax, f"NUMA {title}, by gain of 1000", "", "a run" if not kind else "")
+            ax.set_xticks(range(len(_NAMES)), _NAMES, rotation=30, ha="right", fontsize=style.FONT - 2)
+        style.key_below(axes, drop=0.72)
+
+    @property
+    def text(self) -> str:
+        """Counts by class."""
+        head = ["gain, of 1000", *(f"{name}: {kind}" for name in self.counts for kind in ("moves", "swaps"))]
+        rows = [
+            [label, *(f"{counts[kind, k]:.1f}" for counts in self.counts.values() for kind in (0, 1))]
+            for k, label in enumerate(_NAMES)
+        ]
+        return "NUMA moves and swaps by gain, a run\n" + table(head, rows)
+
+    @property
+    def alt(self) -> str:
+        """Totals and how many gain little."""
+        words = []
+        little = _NAMES.index("30-49")
+        for name, counts in self.counts.items():
+            low = counts[:, :little].sum()
+            mean = f" (mean of {self.runs[name]} runs)" if self.runs[name] > 1 else ""
+            words.append(
+                f"{name}: {counts[0].sum():.0f} moves and {counts[1].sum():.0f} swaps, {low:.0f} of them with a gain "
+                f"below {EDGES[little - 1]} of 1000{mean}."
+            )
+        return " ".join(words)
+
+
+def moves(given: Sides) -> Gains:
+    """Show NUMA moves and swaps by what the kernel computed as their gain.
+
+    Parameters
+    ----------
+    given : dataset or mapping of str to dataset
+    """
+    counts, runs = {}, {}
+    for name, ds in sides_of(given).items():
+        need(ds, "event_kind", "event_gain", "event_count")
+        used = np.arange(ds.sizes["event"]) < ds.event_count.values[:, None]
+        kind, gain = ds.event_kind.values, ds.event_gain.values
+        counts[name] = (
+            np.stack(
+                [
+                    np.bincount(np.searchsorted(EDGES, gain[used & (kind == one)], side="right"), minlength=len(_NAMES))
+                    for one in (MOVE, SWAP)
+                ]
+            )
+            / ds.sizes["run"]
+        )
+        runs[name] = ds.sizes["run"]
+    return Gains(counts, runs)
