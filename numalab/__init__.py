@@ -14,6 +14,7 @@ _EXPORTS = {
     "Kernel": "numalab.kernel",
     "concat": "numalab.runs",
     "open": "numalab.runs",
+    "read": "numalab.readers.mixed",
     "save": "numalab.runs",
     "simulate": "numalab.simulation",
 }

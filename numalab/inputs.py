@@ -18,7 +18,9 @@ import xarray as xr
 
 from numalab import runs
 from numalab.readers import formats, lkp, mmtests
+from numalab.readers._paste import decode
 from numalab.readers._text import Skipped
+from numalab.readers.mixed import read_text
 from numalab.sides import Side, SidesError, from_lkp, from_mmtests, from_runs, mixed, split, test_of
 
 #: The seed in the command line of a measured load.
@@ -172,7 +174,7 @@ def _setup(ds: xr.Dataset) -> str:
 def _from_text(name: str, path: Path, counts: Sequence[int] | None) -> list[Side]:
     source = "<stdin>" if str(path) == "-" else str(path)
     data = sys.stdin.buffer.read() if source == "<stdin>" else path.read_bytes()
-    text = data.decode("utf-8", errors="replace")
+    text = decode(data)
     if not text.strip():
         raise SidesError(f"{source}: is empty; expected a table or the output of a tool")
     if lkp.looks_like(text):
@@ -182,11 +184,10 @@ def _from_text(name: str, path: Path, counts: Sequence[int] | None) -> list[Side
         tables = mmtests.parse(text, source)
         sides, skipped = from_mmtests(tables, counts), tables.skipped
     else:
-        reading = formats.read(text, source)
-        ds = reading.dataset()
-        parts = split(ds)
+        readings = read_text(text, source)
+        parts = split(readings.dataset())
         sides = [_pooled(_side_name(name, _stem(path), label), [(path, part)]) for label, part in parts]
-        sides[0].notes += _skipped(source, reading.skipped)
+        sides[0].notes += _skipped(source, readings.skipped)
         return sides
     for side in sides:
         side.name = f"{name}-{side.name}" if name else side.name

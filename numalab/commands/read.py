@@ -1,79 +1,170 @@
-"""``numalab read``: the text of a real tool or the folder of a run, what was understood, and the dataset it makes."""
+"""``numalab read``: the text of real tools or the folder of a run, what was understood, and the dataset it makes."""
 
 from __future__ import annotations
 
-import gzip
-import sys
-import zlib
+import math
 from argparse import Namespace
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from numalab.commands import OK, CommandError
-from numalab.commands.output import check_free, note, plural, print_json, wrap
-from numalab.readers import formats
-from numalab.readers.formats import Found, Reading, Skipped
+from numalab.commands.output import check_free, check_not_input, columns, note, number, plural, print_json, width, wrap
+from numalab.readers import mixed
+from numalab.readers._reading import Reading, Readings, Table, Value
+from numalab.readers._text import ReadError
+from numalab.readers.formats import Found, Skipped
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Longer tables are counted, not printed.
+_MOST_ROWS = 24
 
 
 def read(args: Namespace) -> int:
-    """Read a file, a run folder or standard input, report line by line, and save if asked."""
+    """Read files, folders of runs or standard input, report line by line, and save if asked."""
     target = Path(args.out) if args.out else None
     if target is not None:
         check_free(target, args.force)
-    if args.file != "-" and Path(args.file).is_dir():
-        if args.format or args.kernel:
-            raise CommandError(f"{args.file}: is a folder, whose meta.json says all; leave out --format and --kernel")
-        reading = formats.read_folder(Path(args.file))
-    else:
-        reading = formats.read(*_text(args.file), args.format, args.kernel)
+        for file in args.files:
+            check_not_input(target, file)
+    if args.files.count("-") > 1:
+        raise CommandError("standard input can be read once only; give - once")
+    parts: list[Reading] = []
+    unread: list[Skipped] = []
+    for file in args.files:
+        found = _one(file, args)
+        parts += found.parts
+        unread += found.unread
+    readings = Readings(tuple(parts), tuple(unread))
     if target is not None:
         from numalab import runs
 
-        runs.save(reading.dataset(), target)
+        runs.save(readings.dataset(), target)
     if args.json:
-        print_json({**reading.to_dict(), "saved": str(target) if target else None})
+        print_json(to_dict(readings, str(target) if target else None))
     else:
-        _print(reading)
+        _print(readings)
     if target is not None:
         note(f"saved {target}; look at it with numalab show {target}")
     return OK
 
 
-def _text(file: str) -> tuple[str, str]:
-    if file == "-":
-        data, source = sys.stdin.buffer.read(), "<stdin>"
-    else:
-        data, source = Path(file).read_bytes(), file
-        if data[:2] == b"\x1f\x8b":
-            try:
-                data = gzip.decompress(data)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise CommandError(f"{source}: cannot be unpacked ({error}); copy the file again") from error
-    if not data.strip():
-        raise CommandError(f"{source}: is empty; expected the output of a tool")
-    return data.decode("utf-8", errors="replace"), source
+def _one(file: str, args: Namespace) -> Readings:
+    return mixed.read(file if file == "-" else Path(file), format=args.format, kernel=args.kernel)
 
 
-def _print(reading: Reading) -> None:
-    print(f"{reading.source}: {reading.format}, {plural(reading.lines, 'line')}")
-    print("understood:")
-    for found in reading.understood:
-        print(wrap(_where(found) + found.what, 2, 6))
-    if reading.missing:
-        print("missing:")
-        for found in reading.missing:
-            print(wrap(_where(found) + found.what, 2, 6))
-    if not reading.skipped:
+# ---------------------------------------------------------------- JSON
+
+
+def to_dict(readings: Readings, saved: str | None) -> dict[str, Any]:
+    """Return all that was read: the whole report, and for each format its tables and the values of its run."""
+    whole = [part.to_dict() for part in readings]
+    several = len({part.source for part in readings}) > 1
+
+    def together(key: str) -> list[dict[str, Any]]:
+        return [({"file": one["file"]} if several else {}) | entry for one in whole for entry in one[key]]
+
+    for part, one in zip(readings, whole, strict=True):
+        one["dataset"], one["no_dataset"] = _dataset(part)
+    return {
+        "file": ", ".join(dict.fromkeys(part.source for part in readings)),
+        "format": " + ".join(readings.formats),
+        "lines": sum({part.source: part.lines for part in readings}.values()),
+        "understood": together("understood"),
+        "guessed": together("guessed"),
+        "skipped": [
+            ({"file": skip.file} if skip.file else {}) | {"line": skip.line, "text": skip.text, "reason": skip.reason}
+            for skip in readings.skipped
+        ],
+        "missing": together("missing"),
+        "readings": whole,
+        "saved": saved,
+    }
+
+
+def _dataset(part: Reading) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the values of the run that a text makes, or why it makes none."""
+    if part.format.startswith("trace folder"):
+        return None, f"{part.source}: is the folder of a run; save its dataset with -o"
+    try:
+        return _values(part.dataset()), None
+    except ReadError as error:
+        return None, str(error)
+
+
+def _values(ds: xr.Dataset) -> dict[str, Any]:
+    """Return labels and values of a run; what is not a number becomes null."""
+    return {
+        kind: {
+            str(name): {
+                "dims": [str(dim) for dim in array.dims],
+                "units": array.attrs.get("units", "1"),
+                "values": _no_nan(array.values.tolist()),
+            }
+            for name, array in arrays.items()
+        }
+        for kind, arrays in (("coordinates", ds.coords), ("variables", ds.data_vars))
+    }
+
+
+def _no_nan(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_no_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---------------------------------------------------------------- text
+
+
+def _print(readings: Readings) -> None:
+    for part in readings:
+        print(f"{part.source}: {part.format}, {plural(part.lines, 'line')}")
+        for title, every in (("understood", part.understood), ("guessed", part.guessed), ("missing", part.missing)):
+            if every or title == "understood":
+                print(f"{title}:")
+            for found in every:
+                print(wrap(_where(found) + found.what, 2, 6))
+        for table in part.tables:
+            _print_table(table)
+        if len(readings) > 1:
+            print()
+    skipped = readings.skipped
+    if not skipped:
         print("skipped: nothing")
         return
-    print(f"skipped: {plural(len({(skip.file, skip.line) for skip in reading.skipped}), 'line')}")
-    for block in _blocks(reading.skipped):
+    print(f"skipped: {plural(len({(skip.file, skip.line) for skip in skipped}), 'line')}")
+    for block in _blocks(skipped):
         first, last = block[0], block[-1]
         lines = f"line {first.line}" if first.line == last.line else f"lines {first.line}-{last.line}"
+        if not first.line:  # a file as a whole
+            print(wrap(f"{first.file}: {first.reason}", 2, 6))
+            continue
         lines = f"{first.file}, {lines}" if first.file else lines
         text = first.text.strip()
         text = repr(text if len(text) <= 50 else text[:50] + "...")
         print(wrap(f"{lines}: {text}{' and so on' if len(block) > 1 else ''}: {first.reason}", 2, 6))
+
+
+def _print_table(table: Table) -> None:
+    units = f" ({table.units})" if table.units else ""
+    rows = [list(table.columns), *([_cell(value) for value in row] for row in table.rows)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
+    if len(table.rows) > _MOST_ROWS or sum(widths) + 2 * len(widths) > width():
+        print(f"{table.name}{units}: {plural(len(table.rows), 'row')} of {len(widths)} columns, which --json shows")
+        return
+    print(f"{table.name}{units}:")
+    # numbers stand right in their columns
+    right = [all(isinstance(row[i], int | float | None) for row in table.rows) for i in range(len(widths))]
+    aligned = [[cell.rjust(w) if r else cell for cell, w, r in zip(row, widths, right, strict=True)] for row in rows]
+    print(columns(aligned, 2))
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) else number(value)
 
 
 def _where(found: Found) -> str:
@@ -85,8 +176,8 @@ def _where(found: Found) -> str:
 def _blocks(skipped: tuple[Skipped, ...]) -> list[list[Skipped]]:
     """Put neighbouring lines skipped for the same reason together."""
     # Blank lines belong to nobody, so neighbours may be a few lines apart.
-    breaks, number = [0], 0
+    breaks, number_ = [0], 0
     for before, after in pairwise(skipped):
-        number += (before.file, before.reason) != (after.file, after.reason) or after.line - before.line > 3
-        breaks.append(number)
+        number_ += (before.file, before.reason) != (after.file, after.reason) or after.line - before.line > 3
+        breaks.append(number_)
     return [[skip for _, skip in block] for _, block in groupby(zip(breaks, skipped, strict=True), key=lambda p: p[0])]

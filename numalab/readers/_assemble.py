@@ -22,7 +22,7 @@ VMSTAT = (
     "pgmigrate_fail",
 )
 #: Beginnings of the names of further counters that are kept (states, which may fall, begin with nr_).
-_FURTHER = ("numa_", "pgmigrate", "thp_migration", "pgpromote", "pgdemote", "pgfault", "pgmajfault")
+FURTHER = ("numa_", "pgmigrate", "thp_migration", "pgpromote", "pgdemote", "pgfault", "pgmajfault")
 
 
 @dataclass
@@ -177,7 +177,7 @@ def add_counters(
     """
     parts.coords[axis] = np.asarray(times, dtype=float) - parts.zero
     have = samples[0].keys()
-    columns = {name: [sample[name] for sample in samples] for name in have if name.startswith(_FURTHER)}
+    columns = {name: [sample[name] for sample in samples] for name in have if name.startswith(FURTHER)}
     columns |= {
         name: [sample.get(name, 0) for sample in more] for name in sorted({name for one in more for name in one})
     }
@@ -210,10 +210,11 @@ def add_numastat(parts: Parts, axis: str, report: node_numastat.Report) -> None:
     """Add the counters of each node, from the first sample of a log, on a time axis that must fit them."""
     samples = report.samples
     position = parts.see_nodes((node for sample in samples for node in sample.nodes), report.source)
-    table = np.zeros((1, len(samples), len(position), len(node_numastat.NAMES)), dtype=np.int64)
+    names = [name for name in node_numastat.NAMES if all(name in own for one in samples for own in one.nodes.values())]
+    table = np.zeros((1, len(samples), len(position), len(names)), dtype=np.int64)
     for i, sample in enumerate(samples):
         for node, values in sample.nodes.items():
-            table[0, i, position[node]] = [values[name] for name in node_numastat.NAMES]
+            table[0, i, position[node]] = [values[name] for name in names]
     if len(samples) > 1:
         table -= table[:, :1].copy()
         if (np.diff(table, axis=1) < 0).any():
@@ -224,7 +225,7 @@ def add_numastat(parts: Parts, axis: str, report: node_numastat.Report) -> None:
     elif not np.array_equal(parts.coords[axis], times):
         axis = "time_numastat"
         parts.coords[axis] = times
-    parts.coords["node_counter"] = np.array(node_numastat.NAMES)
+    parts.coords["node_counter"] = np.array(names)
     parts.variables["node_counters"] = (("run", axis, "node", "node_counter"), table)
 
 
@@ -264,7 +265,8 @@ def add_tasks(
     source : str
         For messages.
     """
-    parts.see_nodes({row.node for row in rows} | {n for task in scheds for n in task.faults}, source)
+    told = {n for task in scheds for n in (*task.faults, task.node, task.preferred) if n is not None and n >= 0}
+    parts.see_nodes({row.node for row in rows} | told, source)
     if not parts.fixed:
         parts.node_of |= {row.cpu: row.node for row in rows}
     seen: dict[tuple[float, int], _Seen] = {}
@@ -331,22 +333,34 @@ def _add_sched(parts: Parts, axis: str, shape: tuple[int, ...], where: Sequence[
             for r, t, value in values:
                 table[0, r, t] = none if value is None else value
             parts.variables[name] = (dims, table)
-    # two arrays (task, node, kind): the task's own and its group's
-    faults, group = (np.zeros((*shape, len(position), len(FAULT_KINDS)), dtype=np.int64) for _ in range(2))
-    for r, t, task in told:
-        for node, counts in task.faults.items():
-            faults[0, r, t, position[node]] = counts.shared, counts.private
-            group[0, r, t, position[node]] = max(counts.group_shared, 0), max(counts.group_private, 0)
-    parts.coords["kind"] = np.array(FAULT_KINDS)
-    parts.variables["faults"] = ((*dims, "node", "kind"), faults)
-    if any(counts.group_shared >= 0 for _, _, task in told for counts in task.faults.values()):
-        parts.variables["group_faults"] = ((*dims, "node", "kind"), group)
+    if any(task.faults for _, _, task in told):
+        _add_faults(parts, axis, shape, told, position)
     run = np.full(shape, np.nan)
     for r, t, task in told:
         run[0, r, t] = task.values.get("se.sum_exec_runtime", np.nan)
     if not np.isnan(run).all():
         parts.variables["task_run_ms"] = (dims, _carried(run))
     _add_scan_seq(parts, axis, shape[1], told)
+
+
+def _add_faults(
+    parts: Parts,
+    axis: str,
+    shape: tuple[int, ...],
+    told: Sequence[tuple[int, int, sched.Task]],
+    position: Mapping[int, int],
+) -> None:
+    # two arrays (task, node, kind): the task's own and its group's
+    faults, group = (np.zeros((*shape, len(position), len(FAULT_KINDS)), dtype=np.int64) for _ in range(2))
+    for r, t, task in told:
+        for node, counts in task.faults.items():
+            faults[0, r, t, position[node]] = counts.shared, counts.private
+            group[0, r, t, position[node]] = max(counts.group_shared, 0), max(counts.group_private, 0)
+    dims = ("run", axis, "task", "node", "kind")
+    parts.coords["kind"] = np.array(FAULT_KINDS)
+    parts.variables["faults"] = (dims, faults)
+    if any(counts.group_shared >= 0 for _, _, task in told for counts in task.faults.values()):
+        parts.variables["group_faults"] = (dims, group)
 
 
 def _add_scan_seq(parts: Parts, axis: str, count: int, told: Sequence[tuple[int, int, sched.Task]]) -> None:

@@ -1,16 +1,27 @@
-"""Lines of a mail or paste, freed from what mail programs do to them; each keeps the number it had."""
+"""Lines of a mail or paste, freed from what mail programs, terminals and pagers do to them; each keeps its number."""
 
 import quopri
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _QUOTED = re.compile(r"[ \t]*(?:>[ \t]?)+")
 #: Marks of a message saved as it travels: "=C2=B1" is "±", "=20" a blank at the end of a line.
 _ENCODED = re.compile(r"=C2=B1|=B1|=3D|=20$", re.MULTILINE)
+#: Counts by node, which may end in "=20" themselves; in an encoded text their "=" would be "=3D".
+_PLAIN_COUNTS = re.compile(r"\bN\d+=\d")
 _SOFT_BREAK = re.compile(r"[^=]=$")
 #: A mail stored as one line keeps its quote marks, and they tell where lines began.
 _FLAT = 160
 _LOST_BREAK = re.compile(r" (?=>+ )")
+#: Colours of a terminal, marks without width; blanks of other widths become plain ones.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\u200b\u2060\ufeff]")
+_BLANK = str.maketrans(dict.fromkeys("\u00a0\u2007\u2009\u202f", " "))
+#: The number that ``cat -n``, ``grep -n`` or a list puts before a line.
+_NUMBERED = re.compile(r"\s*(\d{1,6})(?:[.):]\s?|\s{2}|$)")
+#: A table may begin its rows with numbers too; among numbered lines some go on with more than numbers.
+_TEXT = re.compile(r"\s*(?:[A-Za-z$#/>]|[0-9a-f]{8,16} )")
+_FEWEST_NUMBERED = 3
 
 
 @dataclass(frozen=True)
@@ -32,8 +43,31 @@ class Line:
     joined: bool = False
 
 
+def decode(data: bytes) -> str:
+    """Return the text of a file, whatever program wrote it.
+
+    Parameters
+    ----------
+    data : bytes
+        UTF-8 or, line by line where it is not that, Latin-1; UTF-16 if it begins with its mark.
+    """
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", errors="replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return "\n".join(_decode_line(line) for line in data.split(b"\n"))
+
+
+def _decode_line(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
+
+
 def lines(text: str) -> list[Line]:
-    """Cut a text into lines without quote marks, tabs and line ends.
+    """Cut a text into lines without quote marks, tabs, colours, list numbers and line ends.
 
     Parameters
     ----------
@@ -45,7 +79,13 @@ def lines(text: str) -> list[Line]:
     list of Line
         Blank lines are kept, empty.
     """
-    encoded = _ENCODED.search(text) is not None
+    return list(_lines(text))
+
+
+# many readers look at the same text, one after the other
+@lru_cache(maxsize=4)
+def _lines(text: str) -> tuple[Line, ...]:
+    encoded = _ENCODED.search(text) is not None and ("=3D" in text or _PLAIN_COUNTS.search(text) is None)
     found: list[Line] = []
     start, held = 0, ""
     every = text.split("\n")
@@ -59,8 +99,36 @@ def lines(text: str) -> list[Line]:
         held = ""
         if encoded:
             whole = quopri.decodestring(whole.encode()).decode("utf-8", errors="replace")
+        whole = _COLOUR.sub("", whole).translate(_BLANK) if not whole.isascii() or "\x1b" in whole else whole
         flat = len(whole) > _FLAT and len(_LOST_BREAK.findall(whole)) > 2
-        for piece in _LOST_BREAK.split(whole) if flat else [whole]:
-            quoted = _QUOTED.match(piece)
-            found.append(Line(start, piece[quoted.end() if quoted else 0 :].expandtabs().rstrip(), flat))
-    return found
+        pieces = _LOST_BREAK.split(whole) if flat else [whole]
+        found += [Line(start, _unquoted(piece).expandtabs().rstrip(), flat) for piece in pieces]
+    return tuple(_without_numbers(found))
+
+
+def _unquoted(text: str) -> str:
+    quoted = _QUOTED.match(text)
+    return text[quoted.end() :] if quoted else text
+
+
+def _without_numbers(found: list[Line]) -> list[Line]:
+    """Take the numbers off lines that follow each other and are numbered upwards."""
+    out, at = list(found), 0
+    while at < len(found):
+        run: list[re.Match[str]] = []
+        while at + len(run) < len(found) and (mark := _NUMBERED.match(found[at + len(run)].text)):
+            if run and not _follows(run[-1], mark):
+                break
+            run.append(mark)
+        if len(run) >= _FEWEST_NUMBERED and any(_TEXT.match(mark.string, mark.end()) for mark in run):
+            for i, mark in enumerate(run, at):
+                out[i] = Line(found[i].number, _unquoted(found[i].text[mark.end() :]), found[i].joined)
+        at += len(run) or 1
+    return out
+
+
+def _follows(before: re.Match[str], after: re.Match[str]) -> bool:
+    """Tell whether a number may be that of the next line: with a mark behind it is higher, with mere blanks by one."""
+    step = int(after[1]) - int(before[1])
+    marked = all(mark[0].rstrip()[-1] in ".):" for mark in (before, after))
+    return step > 0 if marked else step == 1

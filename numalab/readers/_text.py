@@ -25,6 +25,10 @@ class ReadError(ValueError):
         self.problem = problem
 
 
+class NoRunError(ReadError):
+    """A text that was read, but of which no run can be made: it holds nothing that a run has."""
+
+
 @dataclass(frozen=True)
 class Skipped:
     """A line that was not used: its number, its text, why, and of several files which."""

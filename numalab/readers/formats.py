@@ -13,14 +13,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numalab.readers import (
+    autonuma_log,
     ftrace,
+    funclatency,
     lkp,
+    memcg,
+    meminfo,
     mmtests,
+    mpstat,
     nlmon,
     node_numastat,
     numa_maps,
+    numactl,
+    numamove,
+    numastat_tables,
     perf_lock,
+    perf_report,
+    perf_script,
+    perf_stat,
     sched,
+    skip_reasons,
     tasks,
     vmstat,
     zoneinfo,
@@ -75,10 +87,15 @@ def read(text: str, source: str, name: str | None = None, release: str | None = 
     for known in FORMATS.values():
         if known.sniff(text):
             return known.read(text, source, release)
+    raise unknown(text, source)
+
+
+def unknown(text: str, source: str) -> FormatError:
+    """Return the error for a text that no format knows; it lists the formats."""
     if nlmon.looks_like(text):
-        raise FormatError(f"{source}: belongs to a run folder, beside its meta.json; give the folder")
+        return FormatError(f"{source}: belongs to a run folder, beside its meta.json; give the folder")
     listed = "; ".join(f"{known.name} ({known.what})" for known in FORMATS.values())
-    raise FormatError(f"{source}: looks like no format that numalab reads; known: {listed}; force one with --format")
+    return FormatError(f"{source}: looks like no format that numalab reads; known: {listed}; force one with --format")
 
 
 def read_folder(path: Path) -> Reading:
@@ -155,8 +172,8 @@ def _file(function: str, module: str = "_files") -> Callable[[str, str, str | No
     return call
 
 
-# The order matters: the first that fits is taken. A table may name the command perf bench numa, and /proc/zoneinfo
-# holds lines of /proc/vmstat.
+# The order matters where a whole text is asked: the first that fits is taken. A table may name the command perf bench
+# numa, and /proc/zoneinfo holds lines of /proc/vmstat.
 FORMATS: dict[str, Format] = {
     known.name: known
     for known in (
@@ -168,16 +185,48 @@ FORMATS: dict[str, Format] = {
             lambda text: _PERF.search(text) is not None,
             _read_perf,
         ),
+        Format("perf-stat", "perf stat", perf_stat.looks_like, perf_stat.read),
         Format(
             "perf-lock", "perf lock contention, perf lock report", perf_lock.looks_like_lock, _file("read_perf_lock")
         ),
-        Format("perf-report", "perf report", perf_lock.looks_like_report, _file("read_perf_report")),
+        Format("perf-report", "perf report", perf_report.looks_like, perf_report.read),
+        Format("numamove", "numamove and numasched of BPF", numamove.looks_like, numamove.read),
+        Format("latency-histogram", "histograms of funclatency and bpftrace", funclatency.looks_like, funclatency.read),
+        Format("skip-reasons", "counts of sched_skip_vma_numa by reason", skip_reasons.looks_like, skip_reasons.read),
+        Format("autonuma-benchmark", "log of autonuma-benchmark", autonuma_log.looks_like, autonuma_log.read),
         Format("ftrace", "trace events of NUMA balancing", ftrace.looks_like, _file("read_ftrace")),
+        Format("perf-script", "trace events by perf script, trace-cmd", perf_script.looks_like, perf_script.read),
         Format("tasks", "tasks.log of the sampler", tasks.looks_like, _file("read_tasks")),
-        Format("sched", "/proc/PID/sched", sched.looks_like, _file("read_sched")),
-        Format("numa_maps", "/proc/PID/numa_maps", numa_maps.looks_like, _file("read_numa_maps")),
+        Format("sched", "/proc/PID/sched", sched.looks_like, _file("read_sched", "_counter_files")),
+        Format("numa_maps", "/proc/PID/numa_maps", numa_maps.looks_like, _file("read_numa_maps", "_memory_files")),
         Format("zoneinfo", "/proc/zoneinfo", zoneinfo.looks_like, _file("read_zoneinfo")),
-        Format("numastat", "nodeN/numastat", node_numastat.looks_like, _file("read_numastat")),
-        Format("vmstat", "/proc/vmstat", vmstat.looks_like, _file("read_vmstat")),
+        Format("memcg", "memory.numa_stat of a cgroup", memcg.looks_like, _file("read_memcg", "_memory_files")),
+        Format("meminfo", "nodeN/meminfo", meminfo.looks_like, _file("read_meminfo", "_memory_files")),
+        Format(
+            "numastat-p",
+            "numastat -p",
+            numastat_tables.looks_like_processes,
+            _file("read_numastat_processes", "_memory_files"),
+        ),
+        Format(
+            "numastat-m",
+            "numastat -m",
+            numastat_tables.looks_like_system,
+            _file("read_numastat_system", "_memory_files"),
+        ),
+        Format("mpstat", "mpstat -N", mpstat.looks_like, _file("read_mpstat", "_memory_files")),
+        Format(
+            "numastat", "numastat, nodeN/numastat", node_numastat.looks_like, _file("read_numastat", "_counter_files")
+        ),
+        Format(
+            "numactl", "numactl -H, cpulist and distance", numactl.looks_like, _file("read_numactl", "_memory_files")
+        ),
+        Format(
+            "memcg-stat",
+            "memory.stat of a cgroup",
+            vmstat.looks_like_cgroup,
+            _file("read_memory_stat", "_counter_files"),
+        ),
+        Format("vmstat", "/proc/vmstat", vmstat.looks_like, _file("read_vmstat", "_counter_files")),
     )
 }

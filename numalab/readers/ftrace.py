@@ -46,6 +46,8 @@ __all__ = [
     "Swap",
     "looks_like",
     "parse",
+    "take_other",
+    "takers",
 ]
 
 # comm-pid (tgid) [cpu] flags time: event:   by ftrace; without flags by trace-cmd;
@@ -55,7 +57,7 @@ _PREFIX = re.compile(
     r"(?:[^\s:]{3,8}\s+)?(?P<time>\d+\.\d+):\s+(?:\w+:)?(?P<event>\w+):(?: (?P<rest>.*))?$"
 )
 _FIELD = re.compile(r"(\w+)=(\S*)")
-_HINT = re.compile(r" ?(?:\S+ )?last_cpupid=(-?\d+) mem_node=(-?\d+) pages=(\d+) flags=0x([0-9a-f]+)\s*$")
+_HINT = re.compile(r" *(?:\S+ )?last_cpupid=(-?\d+) mem_node=(-?\d+) pages=(\d+) flags=0x([0-9a-f]+)\s*$")
 _ANSWER = re.compile(r".*\bret=(?:0x)?([01])\s*$")
 _WRITTEN = re.compile(r"# entries-in-buffer/entries-written: (\d+)/(\d+)")
 _LOST = re.compile(r"CPU:\d+ \[LOST (\d+) EVENTS\]|.*\bLOST (\d+) events\b")
@@ -64,7 +66,11 @@ _KNOWN = re.compile(
     r"(?:sched_(?:move|swap|stick)_numa|sched_skip_vma_numa|mm_migrate_pages|hint_fault):"
 )
 
+#: The kernel prints ints of 32 bits.
+_MOST = 2**31
+
 Head = tuple[float, int, int, int]
+Taker = Callable[[Head, str], None]
 
 
 def looks_like(text: str) -> bool:
@@ -93,15 +99,15 @@ def parse(text: str, source: str = "<text>") -> Report:
         A known event with other fields than it has in any kernel, or no event and no comment at all.
     """
     report = Report(source, 0)
-    takers = _takers(report)
+    known = takers(report)
     number, comments, names, match_prefix = 0, 0, report.names, _PREFIX.match
     for number, line in enumerate(text.splitlines(), 1):
         match = match_prefix(line)
         if match is None:
-            comments += _take_other(report, number, line)
+            comments += take_other(report, number, line)
             continue
         comm, pid_text, cpu, time, event, rest = match.groups()
-        take = takers.get(event)
+        take = known.get(event)
         if take is None:
             report.skipped.append(Skipped(number, line, f"event {event} is not used"))
             continue
@@ -118,7 +124,7 @@ def parse(text: str, source: str = "<text>") -> Report:
     return report
 
 
-def _take_other(report: Report, number: int, line: str) -> bool:
+def take_other(report: Report, number: int, line: str) -> bool:
     """Take a line that is no event; says whether it is a comment."""
     if line.startswith("#"):
         if written := _WRITTEN.match(line):
@@ -131,8 +137,11 @@ def _take_other(report: Report, number: int, line: str) -> bool:
     return False
 
 
-def _takers(report: Report) -> dict[str, Callable[[Head, str], None]]:
-    """Return for each event the function that reads its fields into the report."""
+def takers(report: Report) -> dict[str, Taker]:
+    """Return for each event the function that reads its fields into the report.
+
+    They raise KeyError or ValueError, and leave the report as it is, where a field is not as in any kernel.
+    """
 
     def hint_fault(head: Head, rest: str) -> None:
         match = _HINT.match(rest)
@@ -175,7 +184,10 @@ _SWAP = tuple(f"{who}_{what}" for who in ("src", "dst") for what in ("pid", "tgi
 
 def _ints(rest: str, names: tuple[str, ...]) -> tuple[int, ...]:
     fields = dict(_FIELD.findall(rest))
-    return tuple([int(fields[name]) for name in names])
+    values = tuple([int(fields[name]) for name in names])
+    if max(values) >= _MOST:
+        raise ValueError
+    return values
 
 
 def _stick(head: Head, rest: str) -> Stick:

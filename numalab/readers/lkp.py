@@ -11,26 +11,27 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from math import isfinite
 
-from numalab.readers import _cells
+from numalab.readers import _cells, _tables
 from numalab.readers._paste import Line, lines
 from numalab.readers._text import ReadError, Skipped
 
 #: "test" of the row that sums up a block of the older style.
 TOTAL = "TOTAL"
 
-_NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_NUMBER = r"-?\d{1,20}(?:\.\d{1,9})?(?:e[+-]?\d{1,3})?"
 # what becomes of "±" in archives
 _SIGN = r"(?:±|\+/-|A?\+-|Â±|\ufffd|~)"
-_CELL = rf"{_NUMBER}(?:\s*{_SIGN}\s*\d+\s*%)?"
-_CHANGE = r"[+-]\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:%|(?=\s|$))"
+_CELL = rf"{_NUMBER}(?:\s*{_SIGN}\s*\d{{1,9}}\s*%)?"
+_CHANGE = r"[+-]\d{1,20}(?:\.\d{1,9})?(?:e[+-]?\d{1,3})?(?:%|(?=\s|$))"
 _NAME = rf"(?:{TOTAL}\s+)?[A-Za-z_]\S*"
 _ROW = re.compile(rf"\s*(?P<cells>{_CELL}(?:\s+{_CHANGE}\s+{_CELL})+)\s+(?P<name>{_NAME})(?P<rest>\s.*)?$")
 _FULL_NAME = re.compile(r"\w[./]\w")
 #: A row whose rest stands on the next line, cut anywhere between two words.
 _BEGUN = re.compile(rf"\s*{_CELL}(?:\s+{_CHANGE}\s+{_CELL})*(?:\s+{_CHANGE})?(?:\s+{_NUMBER})?(?:\s*{_SIGN})?\s*$")
-_PART = re.compile(rf"\s*(?:(?P<change>{_CHANGE})\s+)?(?P<mean>{_NUMBER})(?:\s*{_SIGN}\s*(?P<stddev>\d+)\s*%)?")
-_FAILURE = re.compile(r"\s*(\d*:\d+(?:\s+[+-]?\d+%\s+\d*:\d+)+)\s+(\S+)$")
+_PART = re.compile(rf"\s*(?:(?P<change>{_CHANGE})\s+)?(?P<mean>{_NUMBER})(?:\s*{_SIGN}\s*(?P<stddev>\d{{1,9}})\s*%)?")
+_FAILURE = re.compile(r"\s*(\d{0,9}:\d{1,9}(?:\s+[+-]?\d+%\s+\d{0,9}:\d{1,9})+)\s+(\S+)$")
 
 _RULE = re.compile(r"\s*(?:-{8,}\s*)+$")
 _DOUBLE_RULE = re.compile(r"={20,}$")
@@ -118,25 +119,8 @@ class Table:
         return tuple(runs for _, runs in self.failures[0].counts) if self.failures else None
 
 
-@dataclass
-class Report:
-    """What a text held.
-
-    Attributes
-    ----------
-    source : str
-    lines : int
-    tables : list of Table
-    skipped : list of Skipped
-    notes : list of (line, text)
-        What may be wrong with what was read.
-    """
-
-    source: str
-    lines: int
-    tables: list[Table] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    notes: list[tuple[int, str]] = field(default_factory=list)
+#: What a text held: its tables, what was skipped, notes.
+Report = _tables.Report[Table]
 
 
 def looks_like(text: str) -> bool:
@@ -300,6 +284,9 @@ class _Reader:
         table = self.under(line, len(parts))
         if table is None:
             self.skip(line, f"expected {self.width()} columns as in the head, got {len(parts)}")
+            return count
+        if not all(isfinite(float(printed.rstrip("%"))) for printed in [*means, *changes]):
+            self.skip(line, "a number is too large; was the line changed?")
             return count
         absolute = not changes[0].endswith("%")
         for new, change in zip(means[1:], changes, strict=True):

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from numalab.readers import _cells
+from numalab.readers import _cells, _tables
 from numalab.readers._paste import Line, lines
 from numalab.readers._text import ReadError, Skipped
 
@@ -24,22 +24,22 @@ STATISTICS = (
 )
 _WITH_SHARE = re.compile(r"(?:BAmean|BHmean|Max|Min|Samples)-\S+$")
 
-_NUMBER = r"-?(?:\d+(?:\.\d+)?|nan|NaN)"
-_PERCENT = r"-?(?:\d+(?:\.\d+)?|nan|NaN|[Ii]nf)"
+_NUMBER = r"-?(?:\d{1,20}(?:\.\d{1,9})?|nan|NaN)"
+_PERCENT = r"-?(?:\d{1,20}(?:\.\d{1,9})?|nan|NaN|[Ii]nf)"
 _CHANGED = rf"{_NUMBER}\s*(?:\(\s*{_PERCENT}%\)|\*\s*{_PERCENT}%\*)"
 _ROW = re.compile(rf"\s*(?P<label>\S.*?)\s+(?P<cells>{_CHANGED}(?:\s+{_CHANGED})*)\s*$")
 _CELL = re.compile(rf"(?P<value>{_NUMBER})\s*(?P<mark>[(*])\s*(?P<percent>{_PERCENT})%[)*]")
-#: Label and plain numbers; how many of them are columns the table decides.
-_PLAIN = re.compile(rf"\s*(?P<label>[A-Za-z]\S*(?: +\S+)*?)(?P<cells>(?:\s+{_NUMBER})+)\s*$")
+#: Label and plain numbers, or all of them with "%"; how many of them are columns the table decides.
+_PLAIN = re.compile(rf"\s*(?P<label>[A-Za-z]\S*(?: +\S+)*?)(?P<cells>(?:\s+{_NUMBER})+|(?:\s+{_NUMBER}%)+)\s*$")
 #: The rest of a row that was wrapped between two values, or between a value and its percent.
 _REST = re.compile(rf"\s*(?:{_NUMBER}|[(*]?\s*{_PERCENT}%[)*])(?:\s+{_NUMBER}|\s*[(*]\s*{_PERCENT}%[)*])*\s*$")
 #: How a block of rows without percents is told from other text with numbers: one of its labels begins so.
 _KNOWN = re.compile(r"(?:Ops|Duration|User|System|Elapsed|NUMA|AutoNUMA|Minor Faults|Page migrate|THP|Swap Ins)\b")
 _OPEN_END = re.compile(r"[(*]\s*-?\d*(?:\.\d*)?%?$")
 _WORD = re.compile(r"\S*[A-Za-z0-9]\S*")
-_SNIFF_CHANGED = re.compile(rf"(?m)^[\s>]*[A-Za-z0-9]\S*\s.*{_NUMBER}\s*\(\s*-?0\.00%\)(?:\s+{_CHANGED})*\s*$")
+_SNIFF_CHANGED = re.compile(rf"(?m)^[ \t>]*+[A-Za-z0-9]\S*\s.*{_NUMBER}\s*\(\s*-?0\.00%\)(?:\s+{_CHANGED})*\s*$")
 _OPS = r"(?:NUMA (?:alloc hit|(?:base )?PTE updates|hint faults)|AutoNUMA cost)"
-_SNIFF_PLAIN = re.compile(rf"(?m)^[\s>]*(?:Ops )?{_OPS}(?:\s+{_NUMBER}){{2,}}\s*$")
+_SNIFF_PLAIN = re.compile(rf"(?m)^[ \t>]*+(?:Ops )?{_OPS}(?:\s+{_NUMBER}){{2,}}\s*$")
 
 
 @dataclass(frozen=True)
@@ -86,25 +86,8 @@ class Table:
     rows: list[Row] = field(default_factory=list)
 
 
-@dataclass
-class Report:
-    """What a text held.
-
-    Attributes
-    ----------
-    source : str
-    lines : int
-    tables : list of Table
-    skipped : list of Skipped
-    notes : list of (line, text)
-        What was taken for granted.
-    """
-
-    source: str
-    lines: int
-    tables: list[Table] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    notes: list[tuple[int, str]] = field(default_factory=list)
+#: What a text held: its tables, what was skipped, notes.
+Report = _tables.Report[Table]
 
 
 def looks_like(text: str) -> bool:
@@ -235,13 +218,16 @@ class _Reader:
     def head(self, line: Line, edges: list[int]) -> tuple[tuple[str, ...] | None, int]:
         """Read the one or two lines above a row as names of its columns; how many lines were used."""
         near = [head for head in self.heads[-2:] if head.text[:4].isspace() and _WORD.search(head.text)]
-        rows = [_cut(head, edges) for head in near]
+        glued = [_by_prefix(head, len(edges)) for head in near]
+        rows = [_cut(head, edges) or parts for head, parts in zip(near, glued, strict=True)]
         if not near or near[-1] is not self.heads[-1] or rows[-1] is None:
             return None, 0
         last = rows[-1]
         if len(near) == 2 and rows[0] is not None:
             return tuple("-".join(filter(None, pair)) for pair in zip(rows[0], last, strict=True)), 2
-        return (tuple(last), 1) if all(last) else (None, 0)
+        # of two lines that ran together the upper one may be lost, and the lower one not tell the kernels apart
+        lost = last == glued[-1] and len(set(last)) < len(last)
+        return (tuple(last), 1) if all(last) and not lost else (None, 0)
 
     # ------------------------------------------------------------ rows
 
@@ -278,7 +264,7 @@ class _Reader:
         numbers = numbers[-width:]
         edges = [match.start("cells") + number.end() for number in numbers]
         statistic, metric = _label(line.text[: match.start("cells") + numbers[0].start()])
-        values = tuple(float(number.group()) for number in numbers)
+        values = tuple(float(number.group().rstrip("%")) for number in numbers)
         self.under(line, edges).rows.append(Row(statistic, metric, values, line=line.number))
 
 
@@ -320,6 +306,16 @@ def _cut(line: Line, edges: list[int]) -> list[str] | None:
         names.append(name)
         start = end
     return names if any(names) and len(words) < len(edges) else None
+
+
+def _by_prefix(line: Line, columns: int) -> list[str] | None:
+    """Cut names that ran into each other where they all begin alike: "rc6-stats-v5r1rc6-thp-v5r1"."""
+    text = line.text.strip()
+    prefix = re.match(r"\w+-", text)
+    if prefix is None:
+        return None
+    names = [name.strip() for name in re.split(rf"(?={re.escape(prefix[0])})", text) if name.strip()]
+    return names if len(names) == columns and not any(" " in name for name in names) else None
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -8,25 +8,31 @@ kind (i: 0 shared, 1 private), 3.16 and 3.19 the same as ``numa_faults_memory``,
 that grammar (read in 4.15) print the private count under ``..._shared`` and the reverse.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from numalab.readers._placed import Placed, placed
 from numalab.readers._text import CUT, ReadError, Skipped, quote, records
 
-_HEAD = re.compile(r"(?P<comm>.*) \((?P<tid>\d+), #threads: (?P<threads>\d+)\)\s*$")
-_VALUE = re.compile(r"(\S[^:]*?)\s*:\s*(-?\d+(?:\.\d+)?)\s*$")
-_PLACE = re.compile(r"current_node=(-?\d+), numa_group_id=(\d+)\s*$")
+_HEAD = re.compile(r"(?P<comm>.*) \((?P<tid>\d{1,10}), #threads: (?P<threads>\d{1,10})\)\s*$")
+_VALUE = re.compile(r"([A-Za-z][\w.>-]*(?: [\w()/]+)*)\s*:\s*(-?\d{1,18}(?:\.\d{1,18})?)$")
+_PLACE = re.compile(r"current_node=(-?\d{1,6}), numa_group_id=(\d{1,9})\s*$")
 _NEW = re.compile(
-    r"numa_faults node=(\d+) task_private=(\d+) task_shared=(\d+) group_private=(\d+) group_shared=(\d+)\s*$"
+    r"numa_faults node=(\d{1,6}) task_private=(\d{1,18}) task_shared=(\d{1,18})"
+    r" group_private=(\d{1,18}) group_shared=(\d{1,18})\s*$"
 )
-_OLD = re.compile(r"numa_faults(?:_memory)?, ([01]), (\d+), ([01]), ([01]), (-?\d+)\s*$")
-_OLD_MOVES = re.compile(r"numa_migrations, (-?\d+)\s*$")
+_OLD = re.compile(r"numa_faults(?:_memory)?, ([01]), (\d{1,6}), ([01]), ([01]), (-?\d{1,18})\s*$")
+_OLD_MOVES = re.compile(r"numa_migrations, (-?\d{1,18})\s*$")
 _RULE = re.compile(r"-+\s*$")
+#: Lines of this file and of no other.
 _KNOWN = re.compile(
-    r"(?m)^(?:numa_faults node=\d|numa_faults(?:_memory)?, [01], |current_node=-?\d|total_numa_faults\s+:"
-    r"|.* \(\d+, #threads: \d+\)\s*$)"
+    r"numa_faults node=\d|numa_faults(?:_memory)?, [01], |current_node=-?\d|.* \(\d+, #threads: \d+\)\s*$"
+    r"|(?:total_numa_faults|numa_preferred_nid|mm->numa_scan_seq|se\.sum_exec_runtime)\s*:"
 )
+_PID = re.compile(r"/proc/(\d+)/(?:task/(\d+)/)?sched")
 
 
 class NodeFaults(NamedTuple):
@@ -113,7 +119,21 @@ class Report:
 
 def looks_like(text: str) -> bool:
     """Tell whether a text holds a /proc/PID/sched."""
-    return _KNOWN.search(text) is not None
+    return any(is_known(line) for line in placed(text))
+
+
+def is_known(line: Placed) -> bool:
+    """Tell whether a line is of this file and of no other."""
+    return not line.heading and _KNOWN.match(line.text.lstrip()) is not None
+
+
+def is_row(line: Placed) -> bool:
+    """Tell whether a line may belong to this file."""
+    text = line.text.lstrip()
+    return (
+        not line.heading
+        and (_VALUE.match(text) or _RULE.match(text) or _faults(text) or _KNOWN.match(text)) is not None
+    )
 
 
 def prints_swapped(release: str) -> bool:
@@ -153,30 +173,57 @@ def parse(text: str, source: str = "<text>", release: str | None = None) -> Repo
     """
     swapped = release is not None and prints_swapped(release)
     report = Report(source, len(text.splitlines()), swapped=swapped)
-    for record in records(text, source):
-        task: Task | None = None
-        if record.time is not None:
-            pid, tid = (record.fields.get(key, "") for key in ("pid", "tid"))
-            if not (pid.isdecimal() and tid.isdecimal()):
-                raise ReadError(source, record.line, "expected '@ <seconds> pid=<n> tid=<n>'")
-            task = Task(record.time, int(pid), int(tid), "", record.line)
-            report.tasks.append(task)
-        for number, line in record.lines:
-            head = _HEAD.match(line)
-            if head and record.time is None:
-                task = Task(None, -1, int(head["tid"]), head["comm"], number)
-                report.tasks.append(task)
-            elif head and task:
-                task.comm = head["comm"]
-            elif task is None and _VALUE.match(line) is None and _PLACE.match(line) is None and not _faults(line):
-                report.skipped.append(Skipped(number, line, "not a line of /proc/PID/sched"))
-            else:
-                if task is None:  # a paste that begins below the head
-                    task = Task(None, -1, -1, "", number)
-                    report.tasks.append(task)
-                _take(report, task, number, line)
+    if re.search(r"(?m)^@", text):
+        _read_log(report, text)
+    else:
+        _read_paste(report, placed(text, source))
     _check(report)
     return report
+
+
+def _read_log(report: Report, text: str) -> None:
+    for record in records(text, report.source):
+        pid, tid = (record.fields.get(key, "") for key in ("pid", "tid"))
+        if not (pid.isdecimal() and tid.isdecimal()):
+            raise ReadError(report.source, record.line, "expected '@ <seconds> pid=<n> tid=<n>'")
+        task = Task(record.time, int(pid), int(tid), "", record.line)
+        report.tasks.append(task)
+        for number, line in record.lines:
+            if head := _HEAD.match(line):
+                task.comm = head["comm"]
+            else:
+                _take(report, task, number, line)
+
+
+def _read_paste(report: Report, every: list[Placed]) -> None:
+    """Read the files of one or more tasks: a head, the name of a file or a value that comes again begins the next."""
+    task: Task | None = None
+    file, pid, tid = "", -1, -1
+    for line in every:
+        text = line.text.strip()
+        if line.heading or line.file != file:
+            named = _PID.search(line.file)
+            file, pid = line.file, int(named[1]) if named else -1
+            task, tid = None, int(named[2] or named[1]) if named else -1
+        if line.heading:
+            continue
+        if head := _HEAD.match(text):
+            task = Task(None, pid, int(head["tid"]), head["comm"], line.number)
+            report.tasks.append(task)
+        elif not text:
+            continue
+        elif task is None and not is_row(line):
+            report.skipped.append(Skipped(line.number, line.text, "not a line of /proc/PID/sched"))
+        else:
+            value = _VALUE.match(text)
+            if task is None or (value and value[1] in task.values):  # a paste that begins below the head
+                task = Task(None, pid, tid, "", line.number)
+                report.tasks.append(task)
+            _take(report, task, line.number, text)
+    # tasks of which the text does not say who they are
+    unknown = [task for task in report.tasks if task.tid < 0]
+    for number, task in enumerate(unknown, 1):
+        task.tid = -number
 
 
 def _faults(line: str) -> re.Match[str] | None:

@@ -1,4 +1,4 @@
-"""Tables of LKP and MMTests as readings: what was understood, and a dataset of the counters in them.
+"""Tables of LKP and MMTests as readings: what was understood, the tables, and a dataset of the counters in them.
 
 Each column of a table (in the older LKP style each test and column) becomes one entry along ``run``: the mean over
 runs nobody can tell apart any more. Counters are whole numbers, so means are rounded; spreads, times and
@@ -7,19 +7,25 @@ throughputs stay in the table, and `numalab.sides` compares those.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from numalab import runs
 from numalab.readers import lkp, mmtests
-from numalab.readers._reading import Found, Reading
-from numalab.readers._text import ReadError
+from numalab.readers._reading import Found, Reading, Table
+from numalab.readers._tables import Report
+from numalab.readers._text import NoRunError
 from numalab.schema import VARIABLES
 
 #: LKP's prefix of counters of /proc/vmstat.
 _VMSTAT = "proc-vmstat."
+#: LKP's names of the allocation counters of nodes.
+_NODE = re.compile(r"numa-numastat\.node(\d+)\.(numa_hit|numa_miss|numa_foreign|interleave_hit|local_node|other_node)$")
 
 #: Labels of MMTests -> counters of /proc/vmstat. "base-page" counts a huge page as its 512 pages.
 MMTESTS_COUNTERS = {
@@ -40,6 +46,10 @@ MMTESTS_COUNTERS = {
     "Page migrate failure": "pgmigrate_fail",
 }
 
+#: Rows since huge pages are counted apart.
+_HUGE = re.compile(r"NUMA (?:base-page |page )range updates|NUMA (?:huge )?PMD updates|NUMA base PTE updates")
+#: No counter of 64 bits, a whole number of which a table prints the mean, is above this.
+_MOST = 2**62
 #: Kernel (or commit), test, counter -> mean.
 _Record = tuple[str, str, dict[str, float]]
 
@@ -58,14 +68,35 @@ def read_lkp(text: str, source: str, _release: str | None = None) -> Reading:
         if where := [table.setup[key] for key in ("tbox_group", "testcase", "test") if key in table.setup]:
             found.append(Found(table.line, f"taken on {', '.join(where)}"))
     found += [Found(line, f"note: {text}") for line, text in report.notes]
-    return _reading(report, "lkp", found, [record for table in report.tables for record in _lkp_records(table)])
+    records = [record for table in report.tables for record in _lkp_records(table)]
+    return _reading(report, "lkp", found, records, _lkp_tables(report.tables))
 
 
 def _lkp_records(table: lkp.Table) -> Iterable[_Record]:
     for row in table.rows:
-        if row.stat.startswith(_VMSTAT) and row.test != lkp.TOTAL:
+        if (row.stat.startswith(_VMSTAT) or _NODE.match(row.stat)) and row.test != lkp.TOTAL:
             for column, cell in zip(table.columns, row.cells, strict=True):
                 yield column, row.test, {row.stat.removeprefix(_VMSTAT): cell.mean}
+
+
+def _lkp_tables(tables: Sequence[lkp.Table]) -> list[Table]:
+    """Return the rows as they stand, of the same columns together: mean, spread, change of each but the first."""
+    found = []
+    for columns in dict.fromkeys(table.columns for table in tables):
+        same = [table for table in tables if table.columns == columns]
+        names = ["stat", "test"]
+        for i, column in enumerate(columns):
+            names += [column, f"{column} stddev_percent"] + ([f"{column} change"] if i else [])
+        rows = [_lkp_row(row) for table in same for row in table.rows]
+        found.append(Table(f"lkp {' '.join(columns)}", (*names, "change_in"), tuple(rows), line=same[0].line))
+    return found
+
+
+def _lkp_row(row: lkp.Row) -> tuple[Any, ...]:
+    values: list[Any] = [row.stat, row.test or None]
+    for i, cell in enumerate(row.cells):
+        values += [cell.mean, cell.stddev_percent] + ([row.changes[i - 1]] if i else [])
+    return (*values, "points" if row.absolute else "percent")
 
 
 def read_mmtests(text: str, source: str, _release: str | None = None) -> Reading:
@@ -78,43 +109,77 @@ def read_mmtests(text: str, source: str, _release: str | None = None) -> Reading
         what = f"table of {', '.join(table.kernels)}: {len(table.rows)} rows, {counters} counters of /proc/vmstat"
         found.append(Found(table.line, what + (f", {starred} with a change marked significant" if starred else "")))
     found += [Found(line, f"note: {text}") for line, text in report.notes]
-    records = [record for table in report.tables for record in _mmtests_records(table)]
-    return _reading(report, "mmtests", found, records)
+    records = [record for table in report.tables for record in _mmtests_records(table, _without_huge(report))]
+    return _reading(report, "mmtests", found, records, _mmtests_tables(report.tables))
 
 
-def _mmtests_records(table: mmtests.Table) -> Iterable[_Record]:
+def _mmtests_tables(tables: Sequence[mmtests.Table]) -> list[Table]:
+    """Return the rows as they stand, of the same kernels together: value, how much better, whether that is marked."""
+    found = []
+    for kernels in dict.fromkeys(table.kernels for table in tables):
+        same = [table for table in tables if table.kernels == kernels]
+        names = ["label"]
+        for i, kernel in enumerate(kernels):
+            names += [kernel] + ([f"{kernel} better_percent", f"{kernel} significant"] if i else [])
+        rows = [_mmtests_row(row) for table in same for row in table.rows]
+        found.append(Table(f"mmtests {' '.join(kernels)}", tuple(names), tuple(rows), line=same[0].line))
+    return found
+
+
+def _mmtests_row(row: mmtests.Row) -> tuple[Any, ...]:
+    values: list[Any] = [row.label]
+    for i, value in enumerate(row.values):
+        beside = [_finite(row.changes[i]), int(row.significant[i])] if row.changes else [None, None]
+        values += [_finite(value)] + (beside if i else [])
+    return tuple(values)
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _without_huge(report: mmtests.Report) -> bool:
+    """Tell whether the tables are of 2013 or older: "NUMA PTE updates" was the kernel's own counter then."""
+    return not any(_HUGE.search(row.metric) for table in report.tables for row in table.rows)
+
+
+def _mmtests_records(table: mmtests.Table, without_huge: bool) -> Iterable[_Record]:
+    names = MMTESTS_COUNTERS | ({"NUMA PTE updates": "numa_pte_updates"} if without_huge else {})
     for row in table.rows:
-        if row.statistic in ("", "Ops") and row.metric in MMTESTS_COUNTERS:
+        if row.statistic in ("", "Ops") and row.metric in names:
             for kernel, value in zip(table.kernels, row.values, strict=True):
-                yield kernel, "", {MMTESTS_COUNTERS[row.metric]: value}
+                yield kernel, "", {names[row.metric]: value}
 
 
 def _reading(
-    report: lkp.Report | mmtests.Report, name: str, found: Sequence[Found], records: Sequence[_Record]
+    report: Report[Any], name: str, found: Sequence[Found], records: Sequence[_Record], tables: Sequence[Table]
 ) -> Reading:
     def dataset() -> xr.Dataset:
         return _dataset(report, name, records)
 
-    return Reading(report.source, name, report.lines, tuple(found), tuple(report.skipped), dataset)
+    skipped = tuple(report.skipped)
+    return Reading(report.source, name, report.lines, tuple(found), skipped, dataset, tables=tuple(tables))
 
 
-def _dataset(report: lkp.Report | mmtests.Report, name: str, records: Sequence[_Record]) -> xr.Dataset:
+def _dataset(report: Report[Any], name: str, records: Sequence[_Record]) -> xr.Dataset:
     """Make one run of each kernel and test, with the counters that all of them have."""
     merged: dict[tuple[str, str], dict[str, float]] = {}
     for kernel, test, values in records:
         known = merged.setdefault((kernel, test), {})
-        known.update({key: value for key, value in values.items() if key not in known and np.isfinite(value)})
+        known.update({key: value for key, value in values.items() if key not in known and abs(value) < _MOST})
     if not merged:
-        raise ReadError(report.source, 0, "holds no counter of /proc/vmstat, of which a dataset could be made")
+        raise NoRunError(report.source, 0, "holds no counter of /proc/vmstat, of which a dataset could be made")
     every = list(merged.values())
     # names beginning with nr_ are states, not counts
     common = [key for key in every[0] if all(key in one for one in every) and not key.startswith("nr_")]
     if not common:
-        raise ReadError(report.source, 0, "holds no counter that all its columns and tests have")
+        raise NoRunError(report.source, 0, "holds no counter that all its columns and tests have")
     means = {key: np.array([[round(one[key])] for one in every], dtype=np.int64) for key in common}
-    variables = {key: value for key, value in means.items() if key in VARIABLES}
+    variables, nodes = _of_nodes(means)
+    common = [key for key in common if not _NODE.match(key)]
+    variables |= {key: means[key] for key in common if key in VARIABLES}
     further = [key for key in common if key not in VARIABLES]
-    coords: dict[str, object] = {"kernel": [kernel for kernel, _ in merged], "time": np.zeros(1)}
+    coords: dict[str, object] = {"kernel": [kernel for kernel, _ in merged], "time": np.zeros(1)} | nodes
     if further:
         coords["counter"] = further
         variables["counters"] = np.stack([means[key] for key in further], axis=-1)
@@ -127,3 +192,14 @@ def _dataset(report: lkp.Report | mmtests.Report, name: str, records: Sequence[_
         "values": "means over an unknown number of runs, rounded",
     }
     return runs.build(variables, coords, title=f"{name}: {report.source}", source="measured", params=params)
+
+
+def _of_nodes(means: Mapping[str, NDArray[np.int64]]) -> tuple[dict[str, NDArray[np.int64]], dict[str, object]]:
+    """Return the allocation counters that every node has, and the coordinates of nodes and counters."""
+    found = {(int(match[1]), match[2]): key for key in means if (match := _NODE.match(key))}
+    nodes = sorted({node for node, _ in found})
+    names = [name for name in dict.fromkeys(name for _, name in found) if all((node, name) in found for node in nodes)]
+    if not names:
+        return {}, {}
+    values = np.stack([np.stack([means[found[node, name]] for name in names], axis=-1) for node in nodes], axis=-2)
+    return {"node_counters": values}, {"node": nodes, "node_counter": names}

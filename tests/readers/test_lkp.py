@@ -109,6 +109,36 @@ def test_totals_of_2013_have_no_spread():
     assert (report.notes, cells(report.tables[0].rows[-1])) == ([], [(6.881e8, None), (5.576e8, None)])
 
 
+def test_several_blocks_of_2013():
+    """Fengguang Wu's reports of December 2013, shortened: a head for each statistic."""
+    report = parse(golden("lkp", "2013.txt"))
+    assert (len(report.tables), report.notes, report.skipped) == (3, [], [])
+    assert {table.columns for table in report.tables} == {("v3.13-rc3", "eabb1f89905a0c809d13")}
+    hackbench = report.tables[2].rows[1]
+    assert (hackbench.stat, hackbench.test) == (
+        "proc-vmstat.numa_other",
+        "lkp-snb01/micro/hackbench/1600%-process-pipe",
+    )
+    assert (cells(hackbench), hackbench.changes) == ([(75210691, 0), (64497437, 9)], (-14.2,))
+    reading = formats.read(golden("lkp", "2013.txt"), "x")
+    (table,) = reading.tables
+    assert table.rows[-1][:2] == ("proc-vmstat.numa_other", "TOTAL")
+    assert table.columns == (
+        *("stat", "test", "v3.13-rc3", "v3.13-rc3 stddev_percent"),
+        *("eabb1f89905a0c809d13", "eabb1f89905a0c809d13 stddev_percent", "eabb1f89905a0c809d13 change", "change_in"),
+    )
+    ds = reading.dataset()
+    assert ds.sizes["run"] == 4
+    assert ds.counter.values.tolist() == ["numa_miss", "numa_other"]
+
+
+def test_a_value_that_went_and_a_spread_above_100():
+    text = "  64760830 ~ 0%    -100.0%          0 ~122%  brickland2/micro/vm-scalability/1T-anon-w-seq\n"
+    text += "  64760830         -100.0%          0       TOTAL numa-numastat.node0.other_node\n"
+    (row, _) = parse(text).tables[0].rows
+    assert (cells(row), row.stat) == ([(64760830, 0), (0, 122)], "numa-numastat.node0.other_node")
+
+
 def test_failures_say_how_many_runs_there_were():
     text = (
         "e8e9d21a5df655a6 e84f43e34faf85816587f805945\n---------------- ---------------------------\n"

@@ -91,6 +91,63 @@ def test_five_kernels():
     assert [skip.line for skip in report.skipped] == [6, 7, 9]
 
 
+def test_six_kernels_of_2012_whose_names_ran_into_each_other():
+    """Mel Gorman, linux-mm, November 2012 (numacore, autonuma, balancenuma), shortened."""
+    report = parse(golden("mmtests", "2012.txt"))
+    names = tuple(
+        f"3.7.0-rc6-{name}"
+        for name in (
+            *("stats-v5r1", "numacore-20121123", "autonuma-v28fastr4"),
+            *("thpmigrate-v5r1", "adaptscan-v5r1", "delaystart-v5r4"),
+        )
+    )
+    assert [table.kernels for table in report.tables[1:]] == [names] * 3
+    assert [skip.line for skip in report.skipped] == [5, 12, 26]
+    found = {row.label: row for table in report.tables for row in table.rows}
+    assert found["Kswapd efficiency"].values == (100,) * 6
+    assert found["NUMA PTE updates"].values == (0, 0, 0, 842347410, 295302723, 301160396)
+    assert found["Elapsed"].values == (6827.56, 2781.35, 3046.92, 3508.55, 3757.51, 3843.07)
+    assert found["Stddev 5"].changes == (0, -3958.43, 18.98, -48.07, -117.62, -169.00)
+    assert found["TPut 1"].lower_is_better is False
+    # PTE updates were the kernel's counter then; since 2013 the label stands for a difference
+    ds = formats.read(golden("mmtests", "2012.txt"), "x").dataset()
+    assert ds.numa_pte_updates.values.ravel().tolist() == [0, 0, 0, 842347410, 295302723, 301160396]
+    later = "Ops NUMA PTE updates 11 12\nOps NUMA PMD updates 1 1\nOps NUMA hint faults 5 6\n"
+    assert "numa_pte_updates" not in formats.read(later, "x", "mmtests").dataset()
+
+
+def test_three_kernels_in_a_reply_of_2015():
+    """The thread on xfs_repair, 4.0-rc1; 42 % local on 3.19: 61866265 of 147235021."""
+    first, second = parse(golden("mmtests", "2015.txt")).tables
+    assert second.kernels == ("4.0.0-rc1-vanilla", "4.0.0-rc1-slowscan-v2", "3.19.0-vanilla")
+    assert first.rows[0].values == (533.37, 309.38, 207.94)
+    ds = formats.read(golden("mmtests", "2015.txt"), "x").dataset()
+    assert ds.numa_pte_updates.values.ravel().tolist() == [300195775, 143923210, 282048527]
+    assert 100 * ds.numa.local_share().values.ravel() == pytest.approx([40.3, 37.7, 42.0], abs=0.05)
+
+
+def test_head_after_tabs_and_values_with_percent_signs():
+    """A machine of one node, number 1 (May 2015); the last row is as other tables of the time have it."""
+    report = parse(golden("mmtests", "uma.txt"))
+    (table,) = report.tables
+    assert table.kernels == ("vanilla", "patched")
+    assert (table.rows[-1].label, table.rows[-1].values) == ("AutoNUMA cost", (0, 0))
+    assert [skip.line for skip in report.skipped] == [1, 2]
+
+
+def test_counts_of_an_analysis_of_ftrace():
+    """The series of February 2020: numbers of task moves beside the counters."""
+    first, second = parse(golden("mmtests", "ftrace.txt")).tables
+    assert first.kernels == ("base", "column 2")
+    assert second.kernels == ("5.6.0-rc1-baseline-v2", "5.6.0-rc1-stopsearch-v2")
+    assert [(row.metric, row.values) for row in second.rows] == [
+        ("Migrate failed no CPU", (1871, 689)),
+        ("Migrate failed move to idle", (0, 0)),
+        ("Migrate failed swap task fail", (872, 568)),
+        ("Task Migrated swapped", (6702, 3344)),
+    ]
+
+
 def test_older_brackets_and_nan():
     text = (
         "                                3.16.0                3.16.0                3.17.0\n"
@@ -227,6 +284,18 @@ def test_dataset_of_counters():
     derived = ds.numa.mmtests()
     assert derived["NUMA PTE updates"].values.tolist() == [36624, 55538]
     assert derived["NUMA hint local percent"].values == pytest.approx([95.85, 74.90], abs=0.005)
+
+
+def test_tables():
+    reading = formats.read(THREE, "x")
+    (table,) = reading.tables
+    assert table.columns[:4] == ("label", "base", "column 2", "column 2 better_percent")
+    assert table.get("Amean elsp-NUMA02", "column 2 better_percent") == -24.20
+    assert table.get("Amean elsp-NUMA02", "column 2 significant") == 1
+    assert table.get("Ops AutoNUMA cost", "column 3") == 212633.14
+    assert table.get("Ops AutoNUMA cost", "column 3 better_percent") is None
+    # three heads of the same two kernels are one table
+    assert len(formats.read(golden("mmtests", "047.txt"), "x").tables) == 1
 
 
 def test_dataset_with_the_old_labels():

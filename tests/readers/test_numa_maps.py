@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import pytest
+
 from numalab.readers import formats, numa_maps
 from tests.readers.helpers import golden, refuses
 
@@ -43,7 +45,7 @@ def test_golden_paste_within_other_output():
     assert (first.policy, first.nodes) == ("interleave:2-3", {2: 582, 3: 1405})
     assert first.name == "/memfd:memory-backend-memfd-shared (deleted)"
     assert (second.nodes, second.page_kb) == ({}, 4)
-    assert [skip.line for skip in report.skipped] == [1, 2, 3, 4, 5, 6, 7]
+    assert [skip.line for skip in report.skipped] == [1, 2, 3, 4, 5, 6]  # line 7 names the file
 
 
 def test_golden_huge_pages_have_their_size():
@@ -57,7 +59,10 @@ def test_golden_huge_pages_have_their_size():
 
 def test_golden_policy_of_two_words():
     text = golden("numa_maps", "weighted.txt")
-    mappings = numa_maps.parse(text).processes[0].mappings
+    processes = numa_maps.parse(text).processes
+    # addresses that begin again from below are another process's
+    assert [(p.pid, p.line, len(p.mappings)) for p in processes] == [(-1, 1, 6), (-2, 7, 2), (-3, 9, 2), (-4, 11, 2)]
+    mappings = [m for process in processes for m in process.mappings]
     assert {m.policy for m in mappings} == {"weighted interleave:0-1"}
     assert sum(m.nodes[0] for m in mappings) == 328287
     pages = formats.read(text, "x").dataset().pages.sum("region")
@@ -76,3 +81,48 @@ def test_what_is_wrong():
     parse(LOG + "oops\n", 13, "expected '<address> <policy> ...', got 'oops'")
     parse("@ 1 comm=x\n00401000 default N0=1 kernelpagesize_kB=4\n", 1, "pid=<n>")
     parse("nothing\n", 0, "no line of numa_maps")
+
+
+# ------------------------------------------------------------------ pastes
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *("default", "local", "prefer:1", "prefer (many):0,2", "bind:0-3", "bind=static:1", "interleave=relative:0-1"),
+        *("weighted interleave:0,255", "weighted interleave=static|balancing:0"),
+    ],
+)
+def test_policies(policy):
+    line = f"7f0000000000 {policy} file=/a\\040b\\075c anon=3 mapmax=2 N0=1 N255=2 kernelpagesize_kB=64\n"
+    assert numa_maps.looks_like(line)
+    (mapping,) = numa_maps.parse(line).processes[0].mappings
+    assert (mapping.policy, mapping.name) == (policy, "/a b=c")
+    assert mapping.base_pages() == {0: 16, 255: 32}
+
+
+def test_processes_named_by_prompts_and_paths():
+    line = "7f0000000000 default anon=1 N0=1 kernelpagesize_kB=4\n"
+    text = f"$ cat /proc/12/numa_maps\n{line}$ cat /proc/7/numa_maps\n{line}/proc/9/numa_maps:{line}"
+    ds = formats.read(text, "x").dataset()
+    assert ds.process.values.tolist() == [7, 9, 12]
+    assert ds.region_process.values.tolist() == [7, 9, 12]
+
+
+def test_one_process_twice_is_two_runs():
+    line = "7f0000000000 default anon=4 N0={} N1={} kernelpagesize_kB=4\n"
+    text = f"before, PID 12:\n{line.format(1, 3)}after, PID 12:\n{line.format(4, 0)}"
+    ds = formats.read(text, "x").dataset()
+    assert ds.snapshot.values.tolist() == ["before, PID 12", "after, PID 12"]
+    assert ds.pages.values.tolist() == [[[[1, 3]]], [[[4, 0]]]]
+
+
+def test_mappings_without_pages_make_no_run():
+    reading = formats.read("7f0000000000 default file=/x\n", "x")
+    assert reading.table("mappings").get("7f0000000000", "name") == "/x"
+    with pytest.raises(ValueError, match="without pages on any node"):
+        reading.dataset()
+
+
+def test_a_number_that_is_too_long():
+    refuses(numa_maps.parse, "7f0000000000 default N0=9999999999999\n", 1, "expected a number after N0=")

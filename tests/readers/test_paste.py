@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalab.readers._paste import Line, lines
+from numalab.readers._paste import Line, decode, lines
 
 
 def texts(text):
@@ -27,6 +27,34 @@ def test_quoted_printable_keeps_the_number_of_the_first_line():
     # "=" at a line's end means nothing in plain text
     assert texts("a=\nb\n") == [(1, "a="), (2, "b"), (3, "")]
     assert texts("=C2=B1\nlast=") == [(1, "±"), (2, "last")]
+
+
+def test_counts_that_end_as_an_encoded_blank_does():
+    text = "total=30 N0=10 N1=20\nanon=5 N0=5 N1=\n"
+    assert texts(text) == [(1, "total=30 N0=10 N1=20"), (2, "anon=5 N0=5 N1="), (3, "")]
+    assert texts("total=3D30 N0=3D10 N1=3D20\n") == [(1, "total=30 N0=10 N1=20"), (2, "")]
+
+
+def test_numbers_of_lines():
+    assert texts("   1  $ cat x\n   2\n   3  9 8\n") == [(1, "$ cat x"), (2, ""), (3, "9 8"), (4, "")]
+    assert texts("12:numa_hit 5\n14:numa_miss 6\n20:numa_foreign 7\n")[2] == (3, "numa_foreign 7")
+    # rows of a table that begin with their number, and counts
+    rows = "  0:  10  20\n  1:  20  10\n  2:  30  30\n"
+    assert texts(rows)[0] == (1, "  0:  10  20")
+    assert texts("  5  cs\n  6  faults\n  8  cycles\n")[0] == (1, "  5  cs")
+
+
+def test_colours_and_marks_without_width():
+    assert texts("\ufeff\x1b[01;31m\x1b[Knuma\x1b[m\x1b[K_hit\u00a05\n") == [(1, "numa_hit 5"), (2, "")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
+def test_encodings(encoding):
+    assert decode("5 ± 2%\n".encode(encoding)) == "5 ± 2%\n"
+
+
+def test_lines_of_two_encodings():
+    assert decode("±\n".encode() + "±\n".encode("latin-1")) == "±\n±\n"
 
 
 def test_a_mail_without_line_ends():

@@ -1,22 +1,15 @@
-"""Reader of perf lock and perf report.
+"""Reader of perf lock.
 
-perf_report/policy.txt is made by hand in perf's form. The rest was printed by perf, in public mails: contention.txt
-<20220729200756.666106-1-namhyung@kernel.org>, stack.txt Namhyung Kim on ``perf lock con --output`` (June 2023),
-report.txt the lru_lock series of Alex Shi (2020), flat.txt a report of a slow router (2021), cut short; ipi.txt Dave
-Chinner on xfs_repair (March 2015).
+All was printed by perf, in public mails: contention.txt <20220729200756.666106-1-namhyung@kernel.org>, stack.txt
+Namhyung Kim on ``perf lock con --output`` (June 2023), report.txt the lru_lock series of Alex Shi (2020).
 """
 
 from functools import partial
 
-import numpy as np
 import pytest
 
 from numalab.readers import formats, perf_lock
 from tests.readers.helpers import golden, refuses
-
-
-def report(name):
-    return perf_lock.parse_report(golden("perf_report", name))
 
 
 def test_contention():
@@ -57,64 +50,15 @@ def test_the_look_up_is_found_as_caller_and_in_a_stack():
         assert ds.lock_total_wait_s.values == pytest.approx([1.5e-3])
 
 
-def test_chains_of_relative_percentages():
-    """The screen of perf: 97.28 % of the line's 52.69 %, then 99.59 % of that."""
-    (symbol,) = report("ipi.txt").symbols
-    assert (symbol.children, symbol.own, symbol.name) == (52.69, 52.69, "default_send_IPI_mask_sequence_phys")
-    assert symbol.lookup_share() == 0
-    through = {"migrate_misplaced_page": 0.9728, "do_async_page_fault": 0.9728 * 0.9959, "physflat_send_IPI_mask": 1}
-    for name, share in through.items():
-        chain = [(c, p, "mpol_shared_policy_lookup" if n == name else n) for c, p, n in symbol.chain]
-        changed = perf_lock.Symbol(1, 52.69, 52.69, symbol.name, chain)
-        assert changed.lookup_share() == pytest.approx(share)
-
-
-def test_chains_of_absolute_percentages():
-    """By hand: 92.00 of the lock's 92.40 % come from the look-up, whose own line says 93.10 % with its callees."""
-    found = report("policy.txt")
-    assert found.area_share() == pytest.approx(0.931)
-    assert found.waiting_share() == pytest.approx(0.92)
-    assert found.spinning_share() == pytest.approx(0.924)
-    ds = formats.read(golden("perf_report", "policy.txt"), "policy.txt").dataset()
-    assert ds.lock_area_share.values == pytest.approx([0.931])
-    assert ds.lock_waiting_share.values == pytest.approx([0.92])
-
-
-def test_without_a_children_column_the_parts_are_added():
-    text = """
-     1.10%  gamess  [kernel.kallsyms]  [k] mpol_shared_policy_lookup
-    92.40%  gamess  [kernel.kallsyms]  [k] _raw_spin_lock
-            |--99.57%-- mpol_shared_policy_lookup
-            |          shmem_get_policy
-             --0.43%-- handle_mm_fault
-"""
-    found = perf_lock.parse_report(text)
-    assert found.waiting_share() == pytest.approx(0.924 * 0.9957)
-    assert found.area_share() == pytest.approx(0.011 + 0.924 * 0.9957)
-
-
-def test_without_chains_the_share_is_not_known():
-    found = report("flat.txt")
-    assert len(found.symbols) == 8
-    assert found.spinning_share() == pytest.approx(0.0173)
-    assert found.waiting_share() is None
-    assert found.area_share() is None
-    reading = formats.read(golden("perf_report", "flat.txt"), "flat.txt")
-    assert np.isnan(reading.dataset().lock_area_share.values).all()
-    assert any("perf record -g" in found.what for found in reading.understood)
-
-
-def test_no_spinning_at_all_is_zero():
-    found = perf_lock.parse_report("    60.00%  a  [kernel]  [k] clear_page\n")
-    assert (found.area_share(), found.waiting_share()) == (0, 0)
-
-
-def test_headers_are_named_as_skipped():
-    assert [skip.line for skip in report("policy.txt").skipped] == list(range(1, 9))
+def test_a_quoted_mail_reads_the_same():
+    for name in ("contention.txt", "stack.txt", "report.txt"):
+        text = golden("perf_lock", name)
+        quoted = "".join(f"> {line}\r\n" for line in text.splitlines())
+        assert perf_lock.looks_like_lock(quoted)
+        assert perf_lock.parse_lock(quoted).waits == perf_lock.parse_lock(text).waits
 
 
 def test_what_is_wrong():
-    lock, symbols = partial(refuses, perf_lock.parse_lock), partial(refuses, perf_lock.parse_report)
+    lock = partial(refuses, perf_lock.parse_lock)
     lock("nothing\n", 0, "no table of perf lock")
     lock(golden("perf_lock", "stack.txt").split("\n")[0] + "\n", 0, "has no line", "cut off")
-    symbols("nothing\n", 0, "no symbol of perf report")

@@ -87,9 +87,10 @@ def test_a_task_that_ended():
 
 
 def test_the_report_names_the_doubt():
-    assert any("exchange" in found.what for found in formats.read(LOG, "x").understood)
+    assert any("exchange" in found.what for found in formats.read(LOG, "x").guessed)
     assert any("exchanged back" in found.what for found in formats.read(LOG, "x", release="4.15").understood)
-    assert not any("exchange" in found.what for found in formats.read(LOG, "x", release="6.1").understood)
+    new = formats.read(LOG, "x", release="6.1")
+    assert not any("exchange" in found.what for found in (*new.understood, *new.guessed))
     with pytest.raises(ValueError, match=r"release: expected something like 4\.15\.0"):
         sched.parse(LOG, release="stable")
 
@@ -108,3 +109,39 @@ def test_what_is_wrong():
     parse(LOG[: LOG.rindex("current_node")], LOG[: LOG.rindex("@")].count("\n") + 1, "of nodes none")
     parse(LOG.replace(" tid=204", ""), 1, "expected '@ <seconds> pid=<n> tid=<n>'")
     parse("hello\n", 0, "no /proc/PID/sched")
+
+
+# ------------------------------------------------------------------ pastes
+
+
+def test_tasks_named_by_prompts():
+    new = golden("sched", "new.txt")
+    text = f"$ cat /proc/12/sched\n{new}$ cat /proc/12/task/13/sched\n{new}"
+    tasks = sched.parse(text).tasks
+    assert [(task.pid, task.tid) for task in tasks] == [(12, 12), (12, 13)]
+    ds = formats.read(text, "x").dataset()
+    assert ds.task.values.tolist() == [12, 13]
+    assert ds.process.values.tolist() == [12]
+
+
+def test_tasks_without_names_are_numbered():
+    new = golden("sched", "new.txt")
+    assert [task.tid for task in sched.parse(new + new).tasks] == [-1, -2]
+
+
+def test_one_task_twice_is_two_runs():
+    new = golden("sched", "new.txt")
+    text = f"x (7, #threads: 1)\n{new}x (7, #threads: 1)\n{new.replace('3440', '3500')}"
+    ds = formats.read(text, "x").dataset()
+    assert ds.total_numa_faults.values.tolist() == [[[3440]], [[3500]]]
+
+
+def test_quoted():
+    quoted = "".join(f"> {line}\n" for line in golden("sched", "new.txt").splitlines())
+    assert sched.parse(quoted).tasks[0].faults == sched.parse(golden("sched", "new.txt")).tasks[0].faults
+
+
+def test_values_only_have_no_faults():
+    ds = formats.read("current_node=1, numa_group_id=5\n", "x").dataset()
+    assert "faults" not in ds
+    assert (ds.task_node.item(), ds.numa_group_id.item(), ds.node.values.tolist()) == (1, 5, [1])
