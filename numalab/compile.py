@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
@@ -33,7 +34,21 @@ class _Process:
 
     def tasks_of(self, thread: int) -> range:
         """Return the tasks that are a thread, one after the other."""
-        return self.tasks[thread :: self.group.threads]
+        if thread < self.group.lasting:
+            return self.tasks[thread : thread + 1]
+        return self.tasks[thread :: self.group.threads - self.group.lasting]
+
+    def lives(self) -> Iterator[tuple[float, float | None]]:
+        """Yield when each task starts and ends, in ms after the process; None: never."""
+        group = self.group
+        for generation in range(group.generations):
+            for thread in range(group.threads):
+                if thread >= group.lasting:
+                    last = generation == group.generations - 1
+                    end = None if last else (generation + 1) * group.thread_life_ms
+                    yield generation * group.thread_life_ms, end
+                elif generation == 0:
+                    yield 0.0, None
 
 
 @dataclass(frozen=True)
@@ -131,7 +146,7 @@ def _processes(workload: Workload) -> list[_Process]:
     for group in workload.processes:
         for i in range(group.count):
             first = found[-1].tasks.stop if found else 0
-            tasks = range(first, first + group.threads * group.generations)
+            tasks = range(first, first + group.tasks)
             found.append(_Process(len(found), group, group.start_ms + i * group.stagger_ms, tasks))
     return found
 
@@ -195,7 +210,7 @@ def _cpu_node(machine: Machine) -> Ints:
 
 def _task_arrays(processes: list[_Process]) -> dict[str, Any]:
     owner = [p for p in processes for _ in p.tasks]
-    lives = [(p, g) for p in processes for g in range(p.group.generations) for _ in range(p.group.threads)]
+    lives = [(p.start_ms, *life) for p in processes for life in p.lives()]
     return {
         "task_process": _ints(p.number for p in owner),
         "task_pid": FIRST_PID + np.arange(len(owner), dtype=np.int64),
@@ -203,18 +218,10 @@ def _task_arrays(processes: list[_Process]) -> dict[str, Any]:
         "task_nice": _ints(p.group.nice for p in owner),
         "task_weight": _ints(_weight(p.group.nice) for p in owner),
         "task_wake_ns": _ints(_ns(p.group.wake_ms) for p in owner),
-        "task_start_ns": _ints(_ns(p.start_ms + g * p.group.thread_life_ms) for p, g in lives),
-        "task_end_ns": _ints(_end_ns(p, g) for p, g in lives),
+        "task_start_ns": _ints(_ns(start + begin) for start, begin, _ in lives),
+        "task_end_ns": _ints(_FOREVER_NS if end is None else _ns(start + end) for start, _, end in lives),
         "process_single_node": _bools(p.group.single_node for p in processes),
     }
-
-
-def _end_ns(process: _Process, generation: int) -> int:
-    """Return when the threads of a generation end; the last one stays."""
-    group = process.group
-    if generation == group.generations - 1:
-        return _FOREVER_NS
-    return _ns(process.start_ms + (generation + 1) * group.thread_life_ms)
 
 
 def _weight(nice: int) -> int:

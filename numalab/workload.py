@@ -94,6 +94,8 @@ class Processes:
         part of the work and of the memory; the last ones stay.
     thread_life_ms : float
         How long the threads of a generation live; more than 0 if there are several.
+    lasting : int
+        So many of the threads, the first of the process, do not end with their generation: they live as long as it.
     single_node : bool
         Their cpuset allows memory of one node only.
     """
@@ -108,6 +110,7 @@ class Processes:
     stagger_ms: Milliseconds = 0.0
     generations: Count = 1
     thread_life_ms: Milliseconds = 0.0
+    lasting: Index = 0
     single_node: bool = False
 
     def __post_init__(self) -> None:
@@ -116,6 +119,13 @@ class Processes:
         if self.generations > 1 and not self.thread_life_ms:
             problem = f"expected more than 0 ms for {self.generations} generations, got 0"
             raise DescriptionError("thread_life_ms", problem)
+        if self.lasting > self.threads:
+            raise DescriptionError("lasting", f"expected at most {self.threads} (threads), got {self.lasting}")
+
+    @property
+    def tasks(self) -> int:
+        """Tasks of one process over its whole life."""
+        return self.lasting + (self.threads - self.lasting) * self.generations
 
 
 @dataclass(frozen=True)
@@ -354,9 +364,9 @@ class Workload:
             self._check_access(access, f"accesses[{i}]")
 
     def _check_size(self) -> None:
-        tasks = sum(group.count * group.threads for group in self.processes)
+        tasks = sum(group.count * group.tasks for group in self.processes)
         if tasks > MOST_TASKS:
-            problem = f"expected at most {MOST_TASKS:,} tasks in all, got {tasks:,} (count × threads)"
+            problem = f"expected at most {MOST_TASKS:,} tasks in all, got {tasks:,} (count × threads × generations)"
             raise DescriptionError("processes", problem)
         for i, group in enumerate(self.processes):
             last = group.start_ms + (group.count - 1) * group.stagger_ms

@@ -20,7 +20,7 @@ CASES = {
     "numa02_smt": ("guest-4x2", {"size_mb": 64}, 4),
     "hackbench": ("lkp-snb01", {"groups": 2}, 15),
     "jvm": ("guest-4x2", {"threads": 8, "heap_mb": 64, "thread_mb": 2}, 4),
-    "xfs_repair": ("dave-4n16", {"pages_per_s": 2000}, 4),
+    "xfs_repair": ("dave-4n16", {"pages_per_s": 2000, "phase3_ms": 2000}, 4),
 }
 
 
@@ -34,7 +34,8 @@ def test_it_runs(name: str, kernel: str) -> None:
     host, parameters, seconds = CASES[name]
     on = machine(host)
     ds = simulate(on, workload(name, on, **parameters), kernel, seconds=seconds, seeds=[1], step_us=4000)
-    assert (ds.task_node.values[:, -1] >= 0).all()
+    there = ds.task_node.values[:, -1] >= 0
+    assert there.all() if name != "xfs_repair" else there.any() and not there.all()
     pages = ds.pages.sum(["region", "node"]).values
     assert (pages == pages[:, :1]).all()
     assert ds.task_work_pages.values[:, -1].sum() > 0

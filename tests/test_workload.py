@@ -560,12 +560,40 @@ def test_hackbench_and_jvm() -> None:
 
 def test_xfs_repair_leaves_little_room() -> None:
     on = machine("dave-4n16")
-    layout = compile_layout(on, xfs_repair())
-    assert layout.tasks == 8
+    layout = compile_layout(on, xfs_repair(phase3_ms=1000))
     used = np.bincount(layout.block_node, np.repeat(layout.region_block_pages, layout.region_blocks), minlength=4)
     free = layout.node_pages - layout.node_reserved - used
     assert (free - layout.node_watermark).tolist() == [4 * 256] * 4
-    assert compile_layout(on, xfs_repair(threads=5)).tasks == 5
+
+
+def test_threads_of_xfs_repair_end_with_their_allocation_group() -> None:
+    """300 s for 500 groups in each of two phases: 300 ms a group, 7 generations in two phases of 1.05 s."""
+    layout = compile_layout(machine("dave-4n16"), xfs_repair(phase3_ms=1050))
+    assert layout.tasks == 1 + 7 * 7
+    ends = layout.task_end_ns[layout.task_end_ns < 10**15] // 10**6
+    assert ends.tolist() == [life for life in range(300, 2000, 300) for _ in range(7)]
+    assert layout.task_end_ns[0] > 10**15
+    # without stride 34 groups at once, each 34 times as long
+    (striding,) = xfs_repair(ag_stride=0, phase3_ms=10_200).processes
+    assert (striding.threads, striding.lasting, striding.generations) == (34, 5, 2)
+    assert striding.thread_life_ms == pytest.approx(10_200)
+
+
+def test_threads_that_last() -> None:
+    """Of 3 threads the first stays, the others are created twice; new ones take over what the old ones did."""
+    load = Workload(
+        "w",
+        (Processes("p", 1, 3, start_ms=5, generations=2, thread_life_ms=100, lasting=1),),
+        (Region("r", 1),),
+        (Access("r", pages_per_s=1000), Access("r", pages_per_s=10, threads=(2,))),
+    )
+    layout = compile_layout(machine("guest-4x2"), load)
+    assert (layout.task_start_ns // 10**6).tolist() == [5, 5, 5, 105, 105]
+    assert [end // 10**6 if end < 10**15 else None for end in layout.task_end_ns] == [None, 105, 105, None, None]
+    slow = layout.access_task[layout.access_rate == 10]
+    assert slow.tolist() == [2, 4]
+    with pytest.raises(DescriptionError, match="lasting: expected at most 3"):
+        Processes("p", threads=3, lasting=4)
 
 
 def test_the_options_of_xfs_repair() -> None:

@@ -11,6 +11,9 @@ from numalab.model import draws, fault
 from numalab.model.state import State
 from numalab.model.touch import Live, Touches
 
+#: ``shared_cpus`` of an emulator that runs one CPU at a time.
+ONE_CPU = 1000
+
 
 def add(state: State, faults: fault.Faults, live: Live, late: Touches) -> fault.Faults:
     """Add the faults of threads that touch a page between its isolation and its unmapping.
@@ -50,7 +53,10 @@ def _met_at_random(state: State, faults: fault.Faults, moved: Ints, live: Live) 
     accesses = fix.random_access
     if len(accesses) < 2:
         return moved[:0], moved[:0]
-    visits = np.where(live.useful > 0, live.rate * state.par.isolate_ns[:, None] // 1000, 0)[:, accesses]
+    moved = _interrupted(state, faults, moved)
+    one_at_a_time = (state.par.shared_cpus == ONE_CPU)[:, None]
+    time = np.where(one_at_a_time, 1000 * state.par.tick_us[:, None], state.par.isolate_ns[:, None])
+    visits = np.where(live.useful > 0, live.rate * time // 1000, 0)[:, accesses]
     r, v = faults.r[moved], faults.v[moved]
     area = np.searchsorted(fix.random_vma, v) % len(fix.random_vma)
     upto = np.cumsum(visits, axis=1)
@@ -72,6 +78,17 @@ def _met_at_random(state: State, faults: fault.Faults, moved: Ints, live: Live) 
             met.append(moved[row])
             found.append(accesses[span][np.searchsorted(upto_others, share, side="right")])
     return np.array(met, np.int64), np.array(found, np.int64)
+
+
+def _interrupted(state: State, faults: fault.Faults, moved: Ints) -> Ints:
+    """Keep the migrations during which others run: where CPUs work by turns, those whose task loses its own."""
+    if state.own_cpus:
+        return moved
+    r = faults.r[moved]
+    turn = (1000 * state.par.tick_us[r]).astype(np.uint64)
+    u = draws.draw_keyed(state.key[draws.TURN][r], faults.q[moved], state.step_index[r]) % turn
+    loses = u < (faults.c[moved] * state.par.isolate_ns[r]).astype(np.uint64)
+    return moved[loses | (state.par.shared_cpus[r] != ONE_CPU)]
 
 
 def _met_in_passing(state: State, faults: fault.Faults, moved: Ints, late: Touches) -> tuple[Ints, Ints]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from numalab.layout import Ints
 
-FORK, PHASE, WAKE, MARK, TOUCH, WRITE, BALANCE, GROUP, LOCK, ISOLATE, PICK, MEET, DOUBLE, DOUBLER = range(1, 15)
+FORK, PHASE, WAKE, MARK, TOUCH, WRITE, BALANCE, GROUP, LOCK, ISOLATE, PICK, MEET, DOUBLE, DOUBLER, TURN = range(1, 16)
 
 Draws = NDArray[np.uint64]
 

@@ -51,6 +51,7 @@ def _start(state: State, due: Bools) -> None:
     for r in np.flatnonzero(due.any(axis=1)):
         for t in np.flatnonzero(due[r]):
             _fork(state, int(r), int(t))
+            _inherit(state, int(r), int(t))
         firsttouch.place_blocks(state, int(r))
         state.queue_changed[r] = state.speed_stale[r] = True
 
@@ -84,6 +85,13 @@ def _fork(state: State, r: int, t: int) -> None:
     candidates = np.flatnonzero(allowed & (one.cpu_node == node))
     cpu = candidates[np.lexsort((candidates, nr_core[candidates], nr[candidates]))[0]]
     state.cpu[r, t], state.node_of_task[r, t] = cpu, node
+
+
+def _inherit(state: State, r: int, t: int) -> None:
+    """Give a thread what it takes from its process: scans completed, and the preferred node of its first task."""
+    process = state.layout.task_process[t]
+    state.seq_seen[r, t] = state.seq[r, process]
+    state.preferred[r, t] = state.preferred[r, state.fix.process_first_task[process]]
 
 
 def _obey_affinity(state: State, r: int) -> None:

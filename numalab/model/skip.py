@@ -120,7 +120,9 @@ def _walk_on(state: State, rows: Ints, spent: Ints, rate: Ints) -> None:
     budget = spent + state.carry_ns[rows]
     passed = np.where(walks, budget // visit, 0)
     state.pos[rows] = np.where(walks, (state.pos[rows] + passed) % fix.vma_blocks[one.access_vma], state.pos[rows])
-    state.carry_ns[rows] = np.where(walks, budget - passed * visit, state.carry_ns[rows])
+    carry: Ints = np.where(walks, budget - passed * visit, state.carry_ns[rows])
+    state.access_work[rows] -= rate * (carry - state.carry_ns[rows])
+    state.carry_ns[rows] = carry
 
 
 def _idle_balancing(state: State, rows: Ints) -> None:

@@ -141,7 +141,7 @@ class State:
             return np.full((runs, *shape), value, np.int64)
 
         self.step_index = zeros()
-        self.key = {stream: draws.stream_key(self.seed, stream) for stream in range(1, draws.DOUBLER + 1)}
+        self.key = {stream: draws.stream_key(self.seed, stream) for stream in range(1, draws.TURN + 1)}
         # tasks
         self.cpu, self.node_of_task = full(-1, tasks), full(-1, tasks)
         self.run_ns, self.debt_ns, self.wait_ns = zeros(tasks), zeros(tasks), zeros(tasks)

@@ -267,6 +267,8 @@ def _sequential(state: State, live: Live, held: Held) -> tuple[Ints, Ints, Ints,
         count[stopped], carry[stopped] = limit[stopped], 0
         flight.sleep(state, r[stopped], t[stopped], flying[stopped])
     state.pos[r, a] = (start + count) % fix.vma_blocks[v]
+    # time not spent yet is no work yet
+    state.access_work[r, a] -= live.rate[r, a] * (carry - state.carry_ns[r, a])
     state.carry_ns[r, a] = carry
     return result
 

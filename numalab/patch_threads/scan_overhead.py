@@ -17,6 +17,7 @@ from numalab.kernel import Kernel
 from numalab.patch_threads import Replay, scan_overhead_report
 from numalab.patch_threads.claims import claims_table
 from numalab.patch_threads.scan_overhead_cases import (
+    IPI_NS,
     MACHINE,
     STEP_US,
     Case,
@@ -110,6 +111,7 @@ def stored_form(found: Sequence[Result], bench: Sequence[Values], seeds: range) 
         "machine": MACHINE,
         "step_us": STEP_US,
         "flush_ns": flush_ns(),
+        "ipi_ns": IPI_NS,
         "fitted": fitted(),
         "seeds": list(seeds),
         "bench_faults": [plain(one) for one in bench],
@@ -117,7 +119,6 @@ def stored_form(found: Sequence[Result], bench: Sequence[Values], seeds: range) 
             {
                 "labels": list(one.case.labels),
                 "options": one.case.options,
-                "grouped": one.case.grouped,
                 "phase_s": one.case.phase_s,
                 "kernel": {"name": one.case.kernel.name, "set": one.case.kernel.overrides},
                 "work_pages": plain(np.round(one.work)),
@@ -135,6 +136,7 @@ def fitted() -> dict[str, Any]:
     return {
         "write": {"value": load["write"], "to": "migrations per 10 s of 4.0-rc4, relative to 3.19"},
         "pages_per_s": {"value": load["pages_per_s"], "to": "PTE updates per second of +p2"},
+        "ipi_ns": {"value": IPI_NS, "to": "run time of 4.0-rc4 with both options, relative to 3.19"},
         "ipi_wait_ns": {"value": flush_ns(), "to": "share of TLB flushes in the profile of 4.0-rc4 (computed from it)"},
     }
 
@@ -147,7 +149,6 @@ def from_stored(facts: dict[str, Any]) -> list[Result]:
                 tuple(one["labels"]),
                 one["options"],
                 Kernel(one["kernel"]["name"], **one["kernel"]["set"]),
-                one["grouped"],
                 one["phase_s"],
             ),
             np.array(one["work_pages"]),

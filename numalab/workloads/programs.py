@@ -63,6 +63,10 @@ _LEAST_BUCKETS = 512
 _BUCKET_BUFFERS, _BUFFER_KB = 8, 8
 #: Allocation groups of 500 TB, at most 1 TB each; without ``ag_stride`` xfs_repair divides them into runs of 15.
 _GROUPS, _USUAL_STRIDE = 500, 15
+#: Phases 3 and 4, which take nearly all the time, each go through all groups.
+_WALKS = 2
+#: Busy threads of one worker: one goes through the groups, the others read one group ahead.
+_BUSY = 8
 
 
 def xfs_repair(
@@ -70,16 +74,19 @@ def xfs_repair(
     bhash: Index = 101073,
     threads: Count | None = None,
     phase3_ms: Positive = 150_000.0,
-    pages_per_s: Positive = 50_000.0,
+    pages_per_s: Positive = 60_000.0,
     write: Share = 0.6,
     free_mb: NotNegative = 4.0,
     records_mb: Positive = 256.0,
     cached: Share = 0.9,
+    repair_s: Positive = 300.0,
 ) -> Workload:
     """Threads that visit a large buffer cache at random, on nodes that page cache keeps nearly full.
 
     What the scan_overhead thread needs of xfs_repair: shared memory without locality, first spread over all
-    nodes, and migrations that full nodes refuse. All numbers are assumed except where said.
+    nodes, migrations that full nodes refuse, and threads that end. One thread in eight goes through the
+    allocation groups and lives as long as the program; the others read ahead for it, and xfs_repair creates
+    them anew for each group (repair/prefetch.c). All numbers are assumed except where said.
 
     Parameters
     ----------
@@ -104,9 +111,15 @@ def xfs_repair(
         Memory beside the buffers: records of inodes, the map of blocks.
     cached : float
         Share of the visits that go to the buffers.
+    repair_s : float
+        How long the whole repair takes on the real machine: threads that read ahead live for this time divided
+        by the 500 groups and the two phases that go through all of them, times the groups worked on
+        at once. They do so for two phases as long as ``phase3_ms``; the last of them stay.
     """
     striding = -(-_GROUPS // (ag_stride or _USUAL_STRIDE)) if ag_stride >= 0 else 0
-    count = threads or striding or 8
+    count = threads or striding or _BUSY
+    life_ms = 1000 * repair_s / (_WALKS * _GROUPS) * (striding or 1)
+    generations = max(1, round(2 * phase3_ms / life_ms))
     cache_mb = (bhash or _LEAST_BUCKETS) * _BUCKET_BUFFERS * _BUFFER_KB / 1024
     regions, accesses = [], []
     for name, size_mb, share in (("buffers", cache_mb, cached), ("records", records_mb, 1 - cached)):
@@ -118,7 +131,11 @@ def xfs_repair(
             accesses.append(Access(name, pages_per_s=rate / 2, write=write, from_ms=phase3_ms))
     return Workload(
         f"xfs_repair -o ag_stride={ag_stride},bhash={bhash}",
-        (Processes("xfs_repair", 1, count),),
+        (
+            Processes(
+                "xfs_repair", 1, count, generations=generations, thread_life_ms=life_ms, lasting=-(-count // _BUSY)
+            ),
+        ),
         tuple(regions),
         tuple(accesses),
         free_mb=free_mb,

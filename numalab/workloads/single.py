@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numalab.records import Index, Positive, Share
-from numalab.workload import Access, Binding, Order, Processes, Region, Workload
+from numalab.workload import Access, Binding, Order, Pages, Processes, Region, Workload
 
 
 def wrong_node(
@@ -46,6 +46,7 @@ def follow(
     rate_mbps: Positive = 500.0,
     order: Order = "sequential",
     write: Share = 0.0,
+    pages: Pages = "base",
 ) -> Workload:
     """One thread bound to one node and later to another; its memory should come after it.
 
@@ -62,11 +63,12 @@ def follow(
     order : {"random", "sequential"}
     write : float
         Chance that a page just opened is written.
+    pages : {"base", "huge", "folio"}
     """
     return Workload(
         f"follow {size_mb:g} MB",
         (Processes("wl"),),
-        (Region("array", size_mb, first_touch=home),),
+        (Region("array", size_mb, first_touch=home, pages=pages),),
         (Access("array", rate_mbps, order=order, write=write),),
         (Binding(home, until_ms=at_ms), Binding(dst, from_ms=at_ms)),
         source="as the follow runs of the real-kernel traces",

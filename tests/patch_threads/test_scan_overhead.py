@@ -11,7 +11,8 @@ from numalab.kernel import Kernel
 from numalab.patch_threads import scan_overhead, scan_overhead_report
 from numalab.patch_threads.scan_overhead_cases import (
     COUNTERS,
-    PHASE_S,
+    IPI_NS,
+    STEADY_S,
     Case,
     Result,
     bench_faults,
@@ -20,8 +21,10 @@ from numalab.patch_threads.scan_overhead_cases import (
     kernels,
     measure,
     published,
+    real_phase_s,
     run_case,
 )
+from numalab.workloads import NAMED
 
 BOTH = "ag_stride=-1,bhash=101073"
 
@@ -59,33 +62,27 @@ def test_the_cost_of_a_flush():
 
 
 def test_kernels_whose_rules_do_not_differ_are_one_run():
-    """Without groups 4.0-rc1, 4.0-rc4 and +p1 differ in nothing; 3.19 keeps the write permission as +p2 does."""
-    alike = {("3.19", "+p2", "3.19-vma-write"), ("4.0-rc1", "4.0-rc4", "+p1"), ("+p3",)}
+    """4.0-rc4 and +p1 say the same of dirty memory; 3.19 keeps the write permission as +p2 does."""
+    alike = {("3.19", "+p2", "3.19-vma-write"), ("4.0-rc1",), ("4.0-rc4", "+p1"), ("+p3",)}
     main = cases(full=False)
     assert {case.labels for case in main} == alike
     assert {case.options for case in main} == {BOTH}
     everything = cases(full=True)
-    assert [sum(case.options == one["options"] for case in everything) for one in published()["configurations"]] == [
-        7,
-        3,
-        3,
-        3,
-    ]
-    grouped = {label for case in everything if case.grouped for label in case.labels}
-    assert grouped == {"4.0-rc1", "4.0-rc4", "+p1", "+p2", "3.19-vma-write"}
-    assert len({case.name for case in everything}) == len(everything)
+    for one in published()["configurations"]:
+        assert {case.labels for case in everything if case.options == one["options"]} == alike
+    assert len({case.name for case in everything}) == len(everything) == 16
 
 
-@pytest.mark.parametrize("name", ["4.0-rc1", "4.0-rc4", "4.0-rc5+p1", "4.0-rc5+p1+p2", "4.0-rc5+p1+p2+p3"])
-def test_a_group_of_one_would_let_the_same_pass(name):
-    """Why groups can be left out: these kernels ask for active nodes, and a new group is active where its task runs."""
-    assert Kernel(name).group_filter == "memory"
-    assert Kernel(name).active_nodes == "mask"
-    assert name in kernels().values()
+@pytest.mark.parametrize("labels", [("3.19", "+p2"), ("3.19", "3.19-vma-write"), ("4.0-rc4", "+p1")])
+def test_such_kernels_do_the_same(labels):
+    first, second = (run_case(Case((label,), BOTH, Kernel(kernels()[label]), 3.0), [0]) for label in labels)
+    assert first.numa_hint_faults.values[0, -1] > 50_000
+    for name in (*COUNTERS, "task_work_pages"):
+        np.testing.assert_array_equal(first[name], second[name])
 
 
 # ---------------------------------------------------------------- counting
-def result(labels, work, migrated, *, steady=(0.0,), faults=(100.0, 100.0), grouped=False, updates=(100.0, 100.0)):
+def result(labels, work, migrated, *, steady=(0.0,), faults=(100.0, 100.0), updates=(100.0, 100.0)):
     """Return the result of one run: page visits and counts by phase."""
     counts = {name: np.zeros((2, 1)) for name in COUNTERS}
     counts["numa_pages_migrated"][:, 0] = migrated
@@ -93,7 +90,7 @@ def result(labels, work, migrated, *, steady=(0.0,), faults=(100.0, 100.0), grou
     counts["numa_hint_faults_local"][:, 0] = np.array(faults) / 4
     counts["numa_pte_updates"][:, 0] = updates
     kernel = Kernel(kernels()[labels[0]])
-    return Result(Case(labels, BOTH, kernel, grouped), np.array(work, float)[:, None], counts, np.array(steady))
+    return Result(Case(labels, BOTH, kernel), np.array(work, float)[:, None], counts, np.array(steady))
 
 
 def test_time_and_counts_are_those_of_equal_work():
@@ -107,41 +104,44 @@ def test_time_and_counts_are_those_of_equal_work():
 
 @pytest.fixture(scope="module")
 def short():
-    """Five seconds a phase of the kernel that loses the write permission, and of the one that keeps it."""
+    """The least seconds a phase of the kernel that loses the write permission, and of the one that keeps it."""
     found = {}
     for label, name in (("+p1", "4.0-rc5+p1"), ("+p2", "4.0-rc5+p1+p2")):
-        case = Case((label,), BOTH, Kernel(name, no_group_rule="always_private"), phase_s=5.0)
-        found[label] = case, run_case(case, [0, 1])
+        case = Case((label,), BOTH, Kernel(name), phase_s=STEADY_S)
+        found[label] = case, run_case(case, [0])
     return found
 
 
 def test_what_is_taken_from_a_run(short):
+    """Phases as long as the steady part: all of phase 3 stands for 147 s, and so does all of phase 4."""
     case, ds = short["+p1"]
     taken = measure(case, ds)
-    marks = ds.numa_hint_faults.sel(time=[0, 5, 10]).values
-    np.testing.assert_array_equal(taken.counts["numa_hint_faults"], np.diff(marks, axis=1).T)
+    marks = ds.numa_hint_faults.sel(time=[0, STEADY_S, 2 * STEADY_S]).values
+    np.testing.assert_allclose(taken.counts["numa_hint_faults"], np.diff(marks, axis=1).T * 147 / STEADY_S)
     assert (np.diff(marks, axis=1) > 0).all()
     work = ds.task_work_pages.sum("task").values[:, -1]
-    assert taken.work.sum(axis=0) == pytest.approx(work)
+    assert taken.work.sum(axis=0) == pytest.approx(work * 147 / STEADY_S)
 
 
-def test_migrations_are_counted_at_the_end_of_phase_3():
-    """A counter that grows by 100 a second until 25 s, then by 3: 30 in 10 s."""
+def test_what_happens_once_counts_once():
+    """A counter that grows by 100 a second until 25 s, then by 3: 30 in 10 s, 2,500 + 3 x 122 in phase 3 of 147 s."""
+    assert real_phase_s() == 147
     time = np.arange(0, 81, 5.0)
     counts = xr.DataArray([np.where(time <= 25, 100 * time, 2500 + 3 * (time - 25))], dims=("run", "time"))
     ds = xr.Dataset(dict.fromkeys(COUNTERS, counts), {"time": time})
     ds["task_work_pages"] = counts.expand_dims(task=2, axis=-1)
     taken = measure(Case(("+p2",), BOTH, Kernel("4.0")), ds)
     assert taken.steady == pytest.approx([30])
-    assert taken.counts["minor_faults"] == pytest.approx(np.array([[2545], [120]]))
-    assert taken.work == pytest.approx(np.array([[5090], [240]]))
+    assert taken.counts["minor_faults"] == pytest.approx(np.array([[2866], [441]]))
+    assert taken.work == pytest.approx(np.array([[5732], [882]]))
 
 
 def test_patch_2_saves_the_second_fault(short):
-    """60 % of the pages found are written; each cost a second fault before."""
+    """So many of the pages found are written; each cost a second fault before."""
     saved = [measure(*short[label]) for label in ("+p1", "+p2")]
     second = [(one.counts["minor_faults"] - one.counts["numa_hint_faults"]).sum(axis=0) for one in saved]
-    assert second[0] / saved[0].counts["numa_hint_faults"].sum(axis=0) == pytest.approx([0.6, 0.6], abs=0.05)
+    written = NAMED["xfs_repair"].parameters["write"]
+    assert second[0] / saved[0].counts["numa_hint_faults"].sum(axis=0) == pytest.approx([written], abs=0.05)
     assert (second[1] == 0).all()
 
 
@@ -167,8 +167,9 @@ def test_claims_from_known_results():
     assert (third.model, third.published, third.holds) == (pytest.approx(0.6), "0.76", True)
     assert by["migrations per 10 s, 4.0-rc4 / 3.19-vma-write"].holds is None
     assert by[f"run time, {BOTH}, 4.0-rc4 / 3.19"].model == pytest.approx(1.25)
-    assert by[f"run time, {BOTH}, 4.0-rc4 / 3.19"].holds is False  # 1.60, and 1.28 is the least
-    assert by[f"run time, {BOTH}, +p1 / 3.19"].holds is True  # 1.50, and 1.20 is the least
+    assert by[f"run time, {BOTH}, 4.0-rc4 / 3.19"].holds is None  # the flush was fitted to it
+    assert by[f"run time, {BOTH}, +p1 / 3.19"].holds is None  # the same run
+    assert by[f"run time, {BOTH}, +p3 / 3.19"].holds is True  # 0.92; (1 + 100 / 125) / 2 = 0.9
     # 50 + 50 x 100/125 of 200 PTE updates
     assert by["patch 3: PTE updates, whole run [%]"].model == pytest.approx(-55)
     assert by["patch 3: PTE updates, whole run [%]"].holds is True
@@ -176,7 +177,7 @@ def test_claims_from_known_results():
     assert by["migrations per hint fault, +p2"].model == pytest.approx(0.1)
     # 616,176 second faults of 2,597,249
     assert by["patch 2: minor faults of autonumabench [%]"].model == pytest.approx(-100 * 626176 / 2597249)
-    assert not any("grouped" in one.claim or "4.0-rc1" in one.claim for one in answer)
+    assert not any("4.0-rc1" in one.claim for one in answer)
 
 
 @pytest.mark.parametrize(("model", "holds"), [(0.75, True), (1.25, True), (0.749, False), (1.251, False)])
@@ -203,7 +204,7 @@ def test_ctrl_c_keeps_what_is_finished(short, monkeypatch):
     monkeypatch.setattr(scan_overhead, "measure", lambda case, ds: result(case.labels, [1, 1], [1, 1], steady=[1.0]))
     outcome = scan_overhead.replay(seeds=2)
     assert outcome.interrupted
-    assert outcome.text.startswith("Interrupted: 1 of 3 cases are finished.")
+    assert outcome.text.startswith("Interrupted: 1 of 4 cases are finished.")
     assert list(outcome.datasets) == [cases(full=False)[0].name]
     assert claim(outcome, "run time, ag_stride=-1,bhash=101073, +p2 / 3.19").model == 1
     assert not any("autonumabench" in one.claim for one in outcome.claims)
@@ -233,30 +234,28 @@ def test_results_survive_storing():
 # ---------------------------------------------------------------- the stored replay
 #: Claims of the stored replay that are judged: claim, model, whether it holds.
 JUDGED: list[tuple[str, float, bool]] = [
-    ("migrations per 10 s, +p2 / 3.19-vma-write", 1.0, True),
-    ("migrations per 10 s, +p3 / 3.19-vma-write", 0.4354, False),
-    ("migrations: +p2 and +p3 clearly below 4.0-rc4 and +p1", 0.4625, True),
-    ("migrations, +p1 / 4.0-rc4, threads grouped: equal", 1.0, True),
-    ("run time, ag_stride=-1,bhash=101073, 4.0-rc1 / 3.19", 1.251, False),
-    ("run time, ag_stride=-1,bhash=101073, 4.0-rc4 / 3.19", 1.251, False),
-    ("run time, ag_stride=-1,bhash=101073, +p1 / 3.19", 1.251, True),
-    ("run time, ag_stride=-1,bhash=101073, +p2 / 3.19", 1.0, True),
-    ("run time, ag_stride=-1,bhash=101073, +p3 / 3.19", 0.9143, True),
-    ("run time, bhash=101073, 4.0-rc1 / 3.19", 1.237, False),
-    ("run time, bhash=101073, 4.0-rc4 / 3.19", 1.237, True),
-    ("run time, bhash=101073, +p3 / 3.19", 0.9493, True),
-    ("run time, ag_stride=-1, 4.0-rc1 / 3.19", 1.065, True),
-    ("run time, ag_stride=-1, 4.0-rc4 / 3.19", 1.065, True),
-    ("run time, ag_stride=-1, +p3 / 3.19", 0.9751, True),
-    ("run time, defaults, 4.0-rc1 / 3.19", 1.048, True),
-    ("run time, defaults, 4.0-rc4 / 3.19", 1.048, True),
-    ("run time, defaults, +p3 / 3.19", 0.9804, True),
-    ("patch 3: PTE updates, whole run [%]", -55.12, True),
-    ("patch 3: pages migrated, whole run [%]", -39.87, False),
-    ("local share of hint faults, all kernels", 0.2498, True),
-    ("migrations per hint fault, 4.0-rc1", 0.3814, True),
-    ("migrations per hint fault, +p2", 0.1691, False),
-    ("migrations per hint fault, +p3", 0.2145, False),
+    ("migrations per 10 s, +p2 / 3.19-vma-write", 1, True),
+    ("migrations per 10 s, +p3 / 3.19-vma-write", 0.6628, True),
+    ("migrations: +p2 and +p3 clearly below 4.0-rc4 and +p1", 0.4807, True),
+    ("migrations, +p1 / 4.0-rc4: equal", 1, True),
+    ("run time, ag_stride=-1,bhash=101073, 4.0-rc1 / 3.19", 1.745, True),
+    ("run time, ag_stride=-1,bhash=101073, +p2 / 3.19", 1, True),
+    ("run time, ag_stride=-1,bhash=101073, +p3 / 3.19", 0.8954, True),
+    ("run time, bhash=101073, 4.0-rc1 / 3.19", 2.873, True),
+    ("run time, bhash=101073, 4.0-rc4 / 3.19", 1.516, False),
+    ("run time, bhash=101073, +p3 / 3.19", 1.011, True),
+    ("run time, ag_stride=-1, 4.0-rc1 / 3.19", 1.118, True),
+    ("run time, ag_stride=-1, 4.0-rc4 / 3.19", 1.09, True),
+    ("run time, ag_stride=-1, +p3 / 3.19", 0.9711, True),
+    ("run time, defaults, 4.0-rc1 / 3.19", 1.269, True),
+    ("run time, defaults, 4.0-rc4 / 3.19", 1.03, True),
+    ("run time, defaults, +p3 / 3.19", 0.9973, True),
+    ("patch 3: PTE updates, whole run [%]", -53.99, True),
+    ("patch 3: pages migrated, whole run [%]", -40.4, False),
+    ("local share of hint faults, all kernels", 0.2474, True),
+    ("migrations per hint fault, 4.0-rc1", 0.3906, True),
+    ("migrations per hint fault, +p2", 0.09385, True),
+    ("migrations per hint fault, +p3", 0.1119, False),
     ("patch 2: minor faults of autonumabench [%]", -24.11, True),
 ]
 
@@ -276,24 +275,33 @@ def test_no_claim_is_judged_beside_these(stored):
 
 def test_rows_that_were_fitted_stand_outside_the_count(stored):
     fitted = [one for one in stored.claims if "fitted" in one.note]
-    assert [one.claim.split(",")[0] for one in fitted] == ["migrations per 10 s", "migrations per hint fault"]
+    kinds = ["migrations per 10 s", "run time", "migrations per hint fault"]
+    assert [one.claim.split(",")[0] for one in fitted] == kinds
     assert all(one.holds is None for one in fitted)
-    # the share of writes: to 2 %
-    assert fitted[0].model == pytest.approx(572839 / 266750, rel=0.02)
-    assert set(stored.results["fitted"]) == {"write", "pages_per_s", "ipi_wait_ns"}
+    # the share of writes and the cost of an interruption
+    assert fitted[0].model == pytest.approx(572839 / 266750, rel=0.1)
+    assert fitted[1].model == pytest.approx(470 / 294, rel=0.1)
+    assert set(stored.results["fitted"]) == {"write", "pages_per_s", "ipi_ns", "ipi_wait_ns"}
 
 
 def test_the_rate_of_visits_gives_the_mails_pte_updates(stored):
     """46,109,698 in 307 s, to 5 %."""
     (case,) = [one for one in scan_overhead.from_stored(stored.results) if one.case == cases(full=True)[0]]
-    assert np.median(case.counts["numa_pte_updates"].sum(axis=0)) / (2 * PHASE_S) == pytest.approx(
+    assert np.median(case.counts["numa_pte_updates"].sum(axis=0)) / (2 * real_phase_s()) == pytest.approx(
         46_109_698 / 307, rel=0.05
     )
+
+
+def test_groups_alone_set_4_0_rc1_apart(stored):
+    """It may not form any; the mail has 0.403 migrations per hint fault beside 0.342 of 4.0-rc4."""
+    shares = [claim(stored, f"migrations per hint fault, {label}") for label in ("4.0-rc1", "4.0-rc4")]
+    assert shares[0].low > shares[1].high
 
 
 def test_all_cases_are_stored(stored):
     assert [one.case for one in scan_overhead.from_stored(stored.results)] == cases(full=True)
     assert stored.results["flush_ns"] == flush_ns()
+    assert stored.results["ipi_ns"] == IPI_NS
 
 
 def test_a_stored_run_comes_out_again(stored):
@@ -301,13 +309,13 @@ def test_a_stored_run_comes_out_again(stored):
     (case,) = [one for one in cases(full=True) if one.options == "defaults" and one.labels == ("+p3",)]
     (kept,) = [one for one in scan_overhead.from_stored(stored.results) if one.case == case]
     again = measure(case, run_case(case, [0]))
-    assert again.counts["numa_pte_updates"][:, 0].tolist() == kept.counts["numa_pte_updates"][:, 0].tolist()
+    assert again.counts["numa_pte_updates"][:, 0] == pytest.approx(kept.counts["numa_pte_updates"][:, 0], abs=1e-3)
     assert again.steady[0] == pytest.approx(kept.steady[0], abs=1e-3)
     assert again.work[:, 0] == pytest.approx(kept.work[:, 0], abs=1)
 
 
 def test_text_and_figures(stored):
-    for words in ("wipes the last user", "Left out: groups", "4.0-rc1, grouped", "What does not hold"):
+    for words in ("wipes the last user", "in 4.0-rc1 none may group", "What does not hold"):
         assert words in " ".join(stored.text.split())
     assert max(len(line) for line in stored.text.split("\nclaim ")[0].splitlines()) <= 120
     assert [axes.get_title() for axes in stored.figures["counts"].axes] == [

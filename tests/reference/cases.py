@@ -50,7 +50,7 @@ def random_kernel(rng: random.Random) -> Kernel:
 def random_params(rng: random.Random) -> dict[str, int]:
     """Costs and the balancer, pushed to where they matter."""
     step = rng.choice([500, 1000, 1000, 4000])
-    return {
+    params = {
         "step_us": step,
         "tick_us": rng.choice([1000, 4000]),
         "slice_us": rng.choice([step, 3 * step, 5000]),
@@ -72,6 +72,20 @@ def random_params(rng: random.Random) -> dict[str, int]:
         "newidle_ms": rng.choice([0, 1, 20]),
         "mmap_busy": rng.choice([0, 0, 300]),
         "isolate_fail": rng.choice([0, 0, 200]),
+    }
+    if rng.random() < 0.25:
+        params |= one_working_cpu(rng)
+    return params
+
+
+def one_working_cpu(rng: random.Random) -> dict[str, int]:
+    """A guest on one CPU, its faults so cheap that several tasks find pages in their share of a step."""
+    return {
+        "shared_cpus": 1000,
+        "hint_fault_ns": 1200,
+        "migrate_ns": rng.choice([1500, 60_000]),
+        "unmap_ns": 300,
+        "isolate_ns": rng.choice([40_000, 250_000]),  # a turn sometimes ends meanwhile
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log
 from statistics import NormalDist
 
-FORK, PHASE, WAKE, MARK, TOUCH, WRITE, BALANCE, GROUP, LOCK, ISOLATE, PICK, MEET, DOUBLE, DOUBLER = range(1, 15)
+FORK, PHASE, WAKE, MARK, TOUCH, WRITE, BALANCE, GROUP, LOCK, ISOLATE, PICK, MEET, DOUBLE, DOUBLER, TURN = range(1, 16)
 
 WORD = (1 << 64) - 1
 

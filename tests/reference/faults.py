@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from numalab.layout import BASE, FOLIO, HUGE, RANDOM
 from tests.reference import flights
-from tests.reference.draws import DOUBLE, DOUBLER, ISOLATE, WRITE, draw, exponential
+from tests.reference.draws import DOUBLE, DOUBLER, ISOLATE, TURN, WRITE, draw, exponential
 from tests.reference.groups import active, group_cpu, group_faults
 from tests.reference.scan import pid_bit
 
@@ -166,14 +166,17 @@ def double_faults(o: Oracle, listed: list[Fault], late: list[Late], live: Live, 
 
 def random_meeting(o: Oracle, f: Fault, live: Live) -> int:
     """4.6: the random access that touches a page of the block while fault f moves it, -1 if none."""
+    one_cpu = o.par.shared_cpus == 1000
     weights = {
-        a: rate * o.par.isolate_ns // 1000
+        a: rate * (o.tick_ns if one_cpu else o.par.isolate_ns) // 1000
         for a, rate in live.items()
         if o.lay.access_order[a] == RANDOM and o.lay.access_vma[a] == f.vma and o.lay.access_task[a] != f.task
     }
     W = sum(weights.values())
     # spec 4.6: this k is of the fault met, all pages of its block, though the double fault may be on one of them
     if W == 0 or exponential(draw(o.seed, DOUBLE, f.q, o.i)) * o.region_pages[f.region] > W * f.k:
+        return -1
+    if one_cpu and not turn_ends(o, f):
         return -1
     at = ((draw(o.seed, DOUBLER, f.q, o.i) >> 44) * W) >> 20
     passed = 0
@@ -182,6 +185,12 @@ def random_meeting(o: Oracle, f: Fault, live: Live) -> int:
         if passed > at:
             return a
     raise AssertionError("at is below W")
+
+
+def turn_ends(o: Oracle, f: Fault) -> bool:
+    """4.6: whether others get the only CPU while fault f moves its page."""
+    # spec 4.6: this c, too, is of the fault met
+    return draw(o.seed, TURN, f.q, o.i) % o.tick_ns < f.c * o.par.isolate_ns
 
 
 def passing_meetings(o: Oracle, late: list[Late]) -> list[tuple[Fault, int]]:

@@ -57,6 +57,9 @@ def start_tasks(o: Oracle) -> None:
         scan_anew(o, due)
     for t in due:
         o.cpu[t] = fork_placement(o, t)
+        process = o.lay.task_process[t]
+        o.seq_seen[t] = o.seq[process]
+        o.preferred[t] = o.preferred[o.process_tasks[process][0]]
     if due:
         first_touch(o)
 

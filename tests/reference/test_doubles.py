@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from numalab.layout import FOLIO, HUGE, RANDOM, SEQUENTIAL
+from numalab.layout import BASE, FOLIO, HUGE, RANDOM, SEQUENTIAL
 from tests.reference import faults, tasks, touch
 from tests.reference.cases import random_kernel, random_layout, random_params
-from tests.reference.draws import DOUBLE, DOUBLER, draw, exponential
+from tests.reference.draws import DOUBLE, DOUBLER, TURN, draw, exponential
 from tests.reference.helpers import oracle, remote, trap
 from tests.reference.oracle import Oracle
 
@@ -153,6 +153,68 @@ def test_which_access_doubles():
     assert chosen == {1, 2}
 
 
+def one_working_cpu(tick_us=4, params=None, **rest):
+    """As two(), in a guest on one CPU; a turn of some us."""
+    return two(params={"shared_cpus": 1000, "tick_us": tick_us, **(params or {})}, **rest)
+
+
+def test_the_chance_to_come_by_in_a_turn():
+    """A turn of 3 us makes W three times the rate; it ends for sure, and has no weight of its own."""
+    assert TURN == 15
+    for q in range(16):
+        needed = 16 * exponential(draw(1, DOUBLE, q, 0))
+        for rate in (needed // 3 - 1, needed // 3, needed // 3 + 1):
+            o = one_working_cpu(3, {"isolate_ns": 9000})
+            met = [0, 1] if 3 * rate >= needed else [0]
+            assert [f.task for f in fault_on(o, q, live={0: OFTEN**2, 1: rate})] == met
+
+
+def test_a_turn_must_end_meanwhile():
+    """1200 ns of the 4000 of a turn, whatever the useful times."""
+    ends = {q: draw(1, TURN, q, 0) % 4000 < 1200 for q in range(16)}
+    assert set(ends.values()) == {True, False}
+    for q, end in ends.items():
+        for useful in ([0, 0], [2000, 0], [5, 10**6]):
+            o = one_working_cpu()
+            o.useful = list(useful)
+            assert [f.task for f in fault_on(o, q)] == ([0, 1] if end else [0])
+        at = draw(1, TURN, q, 0) % 4000  # when it ends
+        assert [f.task for f in fault_on(one_working_cpu(params={"isolate_ns": at}), q)] == [0]
+        assert [f.task for f in fault_on(one_working_cpu(params={"isolate_ns": at + 1}), q)] == [0, 1]
+        assert [f.task for f in fault_on(one_working_cpu(params={"isolate_ns": 0}), q)] == [0]
+        assert [f.task for f in fault_on(one_working_cpu(tick_us=1), q)] == [0, 1]  # sure to end
+        o = one_working_cpu()
+        o.i = 7  # anew in every step
+        met = [0, 1] if draw(1, TURN, q, 7) % 4000 < 1200 else [0]
+        assert [f.task for f in fault_on(o, q)] == met
+        # not just one CPU: as without
+        for shared in (0, 999, 1001):
+            assert [f.task for f in fault_on(one_working_cpu(params={"shared_cpus": shared}), q)] == [0, 1]
+
+
+@pytest.mark.parametrize(("kind", "pages", "isolated"), [(BASE, 4, 4800), (HUGE, 512, 1200), (FOLIO, 16, 1200)])
+def test_a_turn_may_end_with_every_page_taken_off(kind, pages, isolated):
+    """Of 12000 ns; the 4 base pages are isolated one by one, whatever the double fault is on."""
+    chances = [draw(1, TURN, q, 0) % 12_000 for q in range(16)]
+    assert 1200 <= sorted(chances)[3] < 4800  # neither never nor always
+    for q, chance in enumerate(chances):
+        o = one_working_cpu(12, kernel="6.18", block_pages=pages, kind=kind)
+        assert [f.task for f in fault_on(o, q)] == ([0, 1] if chance < isolated else [0])
+
+
+def test_which_access_comes_by_in_a_turn():
+    """Rates of 1 to 2; from the draw, below a third or not."""
+    chosen = set()
+    for q in range(16):
+        params = {"shared_cpus": 1000, "tick_us": 1, "isolate_ns": 1000}
+        o = oracle("4.15", params, threads=3, cpus=3, home=1, switches={"remap_after_migration": True})
+        o.cpu = [0, 3, 4]
+        expected = 1 if (draw(1, DOUBLER, q, 0) >> 44) / 2**20 < 1 / 3 else 2
+        assert [f.task for f in fault_on(o, q, live={0: OFTEN, 1: OFTEN, 2: 2 * OFTEN})] == [0, expected]
+        chosen.add(expected)
+    assert chosen == {1, 2}
+
+
 def finds(o, *found):
     """Both tasks come upon the blocks; nobody touches any at random."""
     trap(o, sorted({q for _, q in found}))
@@ -196,7 +258,9 @@ def test_the_chance_to_meet_a_page_in_passing():
         assert [f[0] for f in finds(two(block_pages=512, kind=HUGE), (0, q), (1, q))] == met
         assert [f[0] for f in finds(two(params=free), (0, q), (1, q))] == [0, 1]
         met = [0, 1] if draw(1, DOUBLER, q, 0) % 3600 < 2500 else [0]
-        assert [f[0] for f in finds(two(params={"isolate_ns": 2500}), (0, q), (1, q))] == met
+        for shared in (0, 1000):  # turns are asked about at random only
+            o = two(params={"isolate_ns": 2500, "shared_cpus": shared})
+            assert [f[0] for f in finds(o, (0, q), (1, q))] == met
 
 
 def test_random_meetings_come_before_those_in_passing():
@@ -249,9 +313,10 @@ def test_what_double_faults_do_to_their_task():
 
 # ---------------------------------------------------------------- the random cases
 def test_random_cases_reach_double_faults_and_waiting_walks(monkeypatch):
-    """Double faults of either kind, some failed, and walks that fault on pages elsewhere under dear flushes."""
-    seen = {"doubled": set(), "failed": set(), "passing": set(), "walked": set()}  # seeds
+    """Double faults of either kind, some failed, turns, and walks that fault on pages elsewhere under dear flushes."""
+    seen = {name: set() for name in ("doubled", "failed", "passing", "turn ended", "turn went on", "walked")}  # seeds
     double_fault, passing, afforded = faults.double_fault, faults.passing_meetings, touch.afforded
+    ends = faults.turn_ends
 
     def counted_double(o, *rest):
         f = double_fault(o, *rest)
@@ -266,6 +331,11 @@ def test_random_cases_reach_double_faults_and_waiting_walks(monkeypatch):
             seen["passing"].add(o.seed)
         return meetings
 
+    def counted_turns(o, f):
+        ended = ends(o, f)
+        seen["turn ended" if ended else "turn went on"].add(o.seed)
+        return ended
+
     def counted_walk(o, a, visit, budget):
         estimates, carry = afforded(o, a, visit, budget)
         local = o.par.hint_fault_ns * touch.faults_of_block(o, o.lay.vma_region[o.lay.access_vma[a]])
@@ -275,6 +345,7 @@ def test_random_cases_reach_double_faults_and_waiting_walks(monkeypatch):
 
     monkeypatch.setattr(faults, "double_fault", counted_double)
     monkeypatch.setattr(faults, "passing_meetings", counted_meetings)
+    monkeypatch.setattr(faults, "turn_ends", counted_turns)
     monkeypatch.setattr(touch, "afforded", counted_walk)
     for seed in range(120):
         rng = random.Random(seed)
@@ -285,4 +356,6 @@ def test_random_cases_reach_double_faults_and_waiting_walks(monkeypatch):
     assert len(seen["doubled"]) >= 8, seen
     assert len(seen["passing"]) >= 2, seen
     assert len(seen["failed"]) >= 2, seen
+    assert len(seen["turn ended"]) >= 3, seen
+    assert len(seen["turn went on"]) >= 3, seen
     assert len(seen["walked"]) >= 5, seen

@@ -264,6 +264,7 @@ def test_a_walk_ends_at_a_held_page(b, d):
     fly(o, 1, b)
     assert touch.touch(o, {0: 10**6}) == []
     assert (o.pos[0], o.carry_ns[0]) == ((2 + d) % 16, 0)
+    assert o.work[0] == 10**6 * 500  # more than that of the useful time: nothing is carried on
     assert (o.waits_for[0], o.counters["migration_waits"]) == (b, 1)
 
 
@@ -304,6 +305,7 @@ def test_a_walk_faults_on_what_it_passes_only():
         fly(o, 1, b)
         assert [q for _, q in touch.touch(o, {0: 10**6})] == found
         assert (o.pos[0], o.carry_ns[0], o.debt_ns[0]) == (pos, carry, -1200 * len(found))
+        assert o.work[0] == -(10**6) * (1200 * len(found) + carry)  # less than that of the useful time
         assert o.waits_for[0] == (b if b < 5 else -1)
 
 

@@ -6,6 +6,8 @@ from numalab.layout import HUGE, RANDOM, SEQUENTIAL
 from tests.reference import faults, touch
 from tests.reference.helpers import oracle, remote, run, trap, two_accesses
 
+PAGE = 10**9  # the work (page*ns/s) of passing a page
+
 
 def test_slowness():
     o = oracle(threads=1, home=0)
@@ -19,7 +21,9 @@ def test_sequential_walk_without_traps():
     o = oracle(threads=1, order=SEQUENTIAL, rate=1_500_000, home=0, nodes=1)
     run(o, 1)
     assert (o.pos[0], o.carry_ns[0]) == (1501 % 16, 10**6 - 1501 * 666)
-    assert o.work[0] == 1_500_000 * 10**6
+    assert o.work[0] == 1_500_000 * 1501 * 666  # what is carried is no work yet
+    run(o, 1)  # 1000334 ns: 1502 blocks of 666
+    assert (o.pos[0], o.carry_ns[0], o.work[0]) == (3003 % 16, 2, 1_500_000 * 3003 * 666)
 
 
 def test_sequential_walk_pays_for_faults():
@@ -40,21 +44,22 @@ def test_a_walk_over_remote_pages():
     def walked(useful, wait=5000, power=1000, home=1):
         o = oracle("4.15", threads=1, order=SEQUENTIAL, home=home, params={"ipi_wait_ns": wait})
         o.cpu, o.useful[0], o.power = [0], useful, power
+        o.work[0] = 10**6 * useful  # so far
         trap(o, [1, 2])
         found = [q for _, q in touch.touch(o, {0: 10**6})]
         return found, o.pos[0], o.carry_ns[0], o.debt_ns[0], o.sys_ns[0], o.work[0]
 
     # blocks 0 and 1: 1000 + 4600 and a wait of 5000; the wait is no cost, so it is carried on
-    assert walked(10_599) == ([], 1, 9599, 0, 0, 0)
-    assert walked(10_600) == ([1], 2, 5000, -3600, 3600, -3600 * 10**6)
+    assert walked(10_599) == ([], 1, 9599, 0, 0, PAGE)
+    assert walked(10_600) == ([1], 2, 5000, -3600, 3600, 2 * PAGE)
     # blocks 0 to 2: 1000 + 2*4600 and two waits
-    assert walked(20_199) == ([1], 2, 14_599, -3600, 3600, -3600 * 10**6)
-    assert walked(20_200) == ([1, 2], 3, 10_000, -7200, 7200, -7200 * 10**6)
-    assert walked(10_200, wait=0) == ([1, 2], 3, 0, -7200, 7200, -7200 * 10**6)
+    assert walked(20_199) == ([1], 2, 14_599, -3600, 3600, 2 * PAGE)
+    assert walked(20_200) == ([1, 2], 3, 10_000, -7200, 7200, 3 * PAGE)
+    assert walked(10_200, wait=0) == ([1, 2], 3, 0, -7200, 7200, 3 * PAGE)
     # a fault of 1200 on local pages makes nobody wait: 3000 + 2400, of 5500
-    assert walked(5500, home=0) == ([1, 2], 3, 100, -2400, 2400, -2400 * 10**6)
+    assert walked(5500, home=0) == ([1, 2], 3, 100, -2400, 2400, 3 * PAGE)
     # at 300 of 1000 the time is longer, once rounded: 7200000 / 300, 2400000 / 700; nothing gets done at 0
-    assert walked(10_200, wait=0, power=300)[3:] == (-7200, 24_000, -7200 * 10**6)
+    assert walked(10_200, wait=0, power=300)[3:] == (-7200, 24_000, 3 * PAGE)
     assert walked(5500, home=0, power=700)[4] == 3428
     assert walked(5500, home=0, power=0)[4] == 2_400_000
 
@@ -78,9 +83,49 @@ def test_a_walk_of_a_step_is_system_time_at_once():
     trap(o, [1, 2])
     run(o, 1)
     assert (o.counters["numa_hint_faults"], o.debt_ns, o.sys_ns) == (2, [0], [2400])
-    assert o.work == [10**6 * (10**6 - 2400)]
     assert o.pos == [997]  # 997*1000 + 2400 of 10^6, 600 carried
-    assert o.carry_ns == [600]
+    assert (o.carry_ns, o.work) == ([600], [997 * PAGE])
+
+
+def test_work_comes_when_a_block_is_passed():
+    """512 pages at 10^5 a second take 5.12 ms."""
+    o = oracle(threads=1, order=SEQUENTIAL, rate=10**5, home=0, nodes=1, block_pages=512, kind=HUGE)
+    run(o, 5)
+    assert (o.pos, o.carry_ns, o.work) == ([0], [5 * 10**6], [0])
+    run(o, 1)
+    assert (o.pos, o.carry_ns, o.work) == ([1], [880_000], [512 * PAGE])
+
+
+def test_time_carried_is_work_at_the_rate_of_the_step():
+    o = oracle(threads=1, order=SEQUENTIAL, home=0, nodes=1)
+    o.useful[0], o.carry_ns[0], o.work[0] = 400, 600, 2 * 10**6 * 400  # 600 ns from before, at some other rate
+    touch.touch(o, {0: 2 * 10**6})
+    assert (o.pos[0], o.carry_ns[0], o.work[0]) == (2, 0, 2 * PAGE)
+
+
+def test_work_of_a_walk_that_comes_round():
+    """16 blocks of 1000 and a fault of 1200 leave 2800 of 20000; what is not carried was spent."""
+    o = oracle(threads=1, order=SEQUENTIAL, home=0, nodes=1)
+    o.useful[0], o.work[0] = 20_000, 10**6 * 20_000
+    trap(o, [3])
+    touch.touch(o, {0: 10**6})
+    assert (o.pos[0], o.carry_ns[0], o.debt_ns[0], o.work[0]) == (0, 999, -1200, 10**6 * (16_000 + 1801))
+
+
+def test_work_of_each_access():
+    """Each has all the useful time; random accesses carry nothing."""
+    o = two_accesses(SEQUENTIAL, SEQUENTIAL)
+    o.useful[0], o.work[0] = 5500, (10**6 + 300_000) * 5500
+    touch.touch(o, {0: 10**6, 1: 300_000})
+    assert (o.pos, o.carry_ns) == ([5, 1], [500, 2167])
+    assert o.work[0] == 5 * PAGE + 300_000 * 3333
+    o = two_accesses(RANDOM, SEQUENTIAL)
+    o.useful[0], o.work[0] = 5500, (300_000 + 10**6) * 5500
+    touch.touch(o, {0: 300_000, 1: 10**6})
+    assert (o.carry_ns, o.work[0]) == ([0, 500], 300_000 * 5500 + 5 * PAGE)
+    o.useful[0] = 600  # of the walk that is not live nothing changes
+    touch.touch(o, {0: 300_000})
+    assert (o.carry_ns, o.work[0]) == ([0, 500], 300_000 * 5500 + 5 * PAGE)
 
 
 def test_random_touch_by_threshold():

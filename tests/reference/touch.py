@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def live_accesses(o: Oracle) -> dict[int, int]:
-    """4.5: the accesses of the step with their rates (pages/s), in order; work done."""
+    """4.5: the accesses of the step with their rates (pages/s), in order; work, as if all time were."""
     live: dict[int, int] = {}
     slow: dict[tuple[int, int], int] = {}
     for a, t in enumerate(o.lay.access_task):
@@ -123,7 +123,7 @@ def walk(o: Oracle, a: int, rate: int, found: list[int]) -> None:
     E = sum(paid)
     o.debt_ns[t] -= E
     o.sys_ns[t] += E * 1000 // max(1, o.power)
-    o.work[t] -= rate * E
+    o.work[t] -= rate * (E + carry - o.carry_ns[a])  # no work: spent on faults, or not yet
     o.carry_ns[a] = carry
     o.pos[a] = (o.pos[a] + n) % blocks
 
