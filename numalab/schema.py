@@ -137,7 +137,7 @@ VARIABLES: dict[str, Variable] = {
     "migrate_refused": _counter("pages", "page migrations refused before they were tried"),
     "minor_faults": _counter("1", "minor page faults, hint faults included"),
     "migration_waits": _counter("1", "times a task slept for a page under migration, of those longer than a step"),
-    "preferred_changes": _counter("1", "changes of tasks' preferred nodes, the first choice included"),
+    "preferred_changes": _counter("1", "changes of tasks' preferred nodes by placement, the first choice included"),
     "counters": Variable(
         ("run", "time", "counter"), "int64", "1", "further counters, under the kernel's or tool's names", True
     ),

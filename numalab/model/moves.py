@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model import active, period, placement, runqueue, search
+from numalab.model import active, period, runqueue, search
 from numalab.model.candidates import Found
 from numalab.model.state import State
 
@@ -40,7 +40,7 @@ def attempt(state: State, r: Ints, t: Ints) -> None:
         done, hit = _upto_first(r, matters)
         _note_retry(state, r[done], t[done])
         settle = done & (preferred >= 0)
-        placement.prefer(state, r[settle], t[settle], preferred[settle])
+        state.preferred[r[settle], t[settle]] = preferred[settle]
         nth = np.cumsum(away) - 1
         moves_ = hit & away & (found.cpu[np.maximum(0, nth)] >= 0) if found.cpu.size else np.zeros_like(hit)
         fails = np.flatnonzero(done & away & ~moves_)

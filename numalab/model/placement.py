@@ -33,19 +33,14 @@ def place(state: State, r: Ints, t: Ints) -> Bools:
     kinds = _decay(state, r, t)
     choice = choose_preferred(state, r, t)
     changed = (choice >= 0) & (choice != state.preferred[r, t])
-    prefer(state, r[changed], t[changed], choice[changed])
+    state.counters["preferred_changes"] += np.bincount(r[changed], minlength=state.runs)
+    state.preferred[r[changed], t[changed]] = choice[changed]
     period.adapt(state, r, t, kinds, longest)
     if state.kernel.migrate_at_placement == "on_change":
         return changed
     if state.kernel.migrate_at_placement == "not_there":
         return (choice >= 0) & (state.node_of_task[r, t] != state.preferred[r, t])
     return np.zeros(len(r), np.bool_)
-
-
-def prefer(state: State, r: Ints, t: Ints, node: Ints) -> None:
-    """Set the preferred nodes of tasks."""
-    state.counters["preferred_changes"] += np.bincount(r[state.preferred[r, t] != node], minlength=state.runs)
-    state.preferred[r, t] = node
 
 
 def _decay(state: State, r: Ints, t: Ints) -> Ints:

@@ -25,7 +25,7 @@ def attempt(o: Oracle, t: int) -> None:
     if s == o.preferred[t]:
         return
     if len(o.cpu_nodes) == 1:
-        o.prefer(t, s)
+        o.preferred[t] = s
         return
     search = Search(o, t)
     search.all_nodes()
@@ -282,22 +282,22 @@ class Search:
         o, t, g = self.o, self.t, self.o.group[self.t]
         found = self.best_cpu >= 0
         if o.sw.stay_put == "always" and found:
-            o.prefer(t, self.last)
+            o.preferred[t] = self.last
         if not self.grouped:
             return
         node = o.lay.cpu_node[self.best_cpu] if found else self.s
         match o.sw.stay_put:
             case "off":
                 if found and active(o, g, self.last):
-                    o.prefer(t, self.last)
+                    o.preferred[t] = self.last
             case "best_cpu":
-                o.prefer(t, node)
+                o.preferred[t] = node
             case "active":
                 if active(o, g, self.last if found else self.s):
-                    o.prefer(t, self.last)
+                    o.preferred[t] = self.last
             case "several_active":
                 if o.gcount[g] > 1 and active(o, g, self.last):
-                    o.prefer(t, self.last)
+                    o.preferred[t] = self.last
 
     def act(self) -> None:
         """7.3: the move, the swap or nothing."""

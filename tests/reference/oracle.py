@@ -222,7 +222,7 @@ class Oracle:
         return self.lay.cpu_node[self.cpu[t]]
 
     def prefer(self, t: int, n: int) -> None:
-        """5.2, 7: the preferred node of task t becomes n."""
+        """5.2: placement makes n the preferred node of task t."""
         # spec 3: a first preferred node is another than it was, too
         self.counters["preferred_changes"] += n != self.preferred[t]
         self.preferred[t] = n
