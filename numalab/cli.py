@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 from numalab import __version__
-from numalab.commands import BAD_INPUT, CLOSED_PIPE, INTERNAL, INTERRUPTED, discard, fail
+from numalab.commands import BAD_INPUT, CLOSED_PIPE, INTERNAL, INTERRUPTED, arguments, discard, fail
 
 EXIT_CODES = """\
 exit codes:
@@ -128,8 +128,10 @@ def make_parser() -> argparse.ArgumentParser:
     _add_plot(commands)
     _add_read(commands)
     _add_compare(commands)
+    _add_diagnose(commands)
     _add_validate(commands)
     _add_live(commands)
+    _add_record(commands)
     _add_catalogs(commands)
     return parser
 
@@ -157,12 +159,6 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON for a program instead of text")
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a whole number >= 1, got {text!r}")
-    return int(text)
-
-
 def _add_threads(commands: _Commands[argparse.ArgumentParser]) -> None:
     threads = _add(
         commands,
@@ -186,7 +182,9 @@ def _add_threads(commands: _Commands[argparse.ArgumentParser]) -> None:
         numalab replay convergence --full -o runs      every variant, 30 seeds; takes long""",
     )
     replay.add_argument("thread", metavar="THREAD", help="a name that `numalab threads` lists, or: all")
-    replay.add_argument("--seeds", type=_count, metavar="N", help="runs of each variant (default: the thread's own)")
+    replay.add_argument(
+        "--seeds", type=arguments.count, metavar="N", help="runs of each variant (default: the thread's own)"
+    )
     replay.add_argument(
         "--full", action="store_true", help="every variant of the thread, at the number of seeds quoted"
     )
@@ -288,7 +286,7 @@ def _add_read(commands: _Commands[argparse.ArgumentParser]) -> None:
         "(all forms), nodeN/numastat and meminfo, `numactl -H`, memory.numa_stat and memory.stat of cgroups,\n"
         "`mpstat -N`; perf bench numa, stat, report, lock and script, ftrace and trace-cmd; funclatency,\n"
         "numamove; tables of LKP and MMTests, logs of autonuma-benchmark; logs of these with lines `@ <seconds>`\n"
-        "between; folders of whole runs.",
+        "between; logs of `numalab record`; folders of whole runs.",
         """numalab read bench.txt -o runs/bench.nc
         numalab read /proc/vmstat /proc/self/numa_maps
         numalab read data/traces/c_swap_2x2_r1
@@ -302,20 +300,6 @@ def _add_read(commands: _Commands[argparse.ArgumentParser]) -> None:
     read.add_argument("-o", "--out", metavar="OUT.nc", help="save as a dataset")
     read.add_argument("--force", action="store_true", help="overwrite what is there")
     _add_json(read)
-
-
-def _counts(text: str) -> list[int]:
-    return [_count(part) for part in text.split(",")]
-
-
-def _percent(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a percentage above 0, got {text!r}")
-    return value
 
 
 def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -339,13 +323,40 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     compare.add_argument("--rows", metavar="NAME,...", help="only these quantities; * and ? stand for any letters")
     compare.add_argument(
-        "--effect", metavar="PERCENT", type=_percent, default=5.0, help="change that one wants to see (default: 5)"
+        "--effect",
+        metavar="PERCENT",
+        type=arguments.percent,
+        default=5.0,
+        help="change that one wants to see (default: 5)",
     )
     compare.add_argument(
-        "--runs", metavar="N,...", type=_counts, help="runs behind the means of a table: one number, or one a column"
+        "--runs",
+        metavar="N,...",
+        type=arguments.counts,
+        help="runs behind the means of a table: one number, or one a column",
     )
     compare.add_argument("--table", action="store_true", help="print the table only")
     _add_json(compare)
+
+
+def _add_diagnose(commands: _Commands[argparse.ArgumentParser]) -> None:
+    diagnose = _add(
+        commands,
+        "diagnose",
+        "diagnose:main",
+        "name the known illness of NUMA balancing in a machine's numbers",
+        "Look for the known illnesses of automatic NUMA balancing in what tools and the kernel print, in runs and in\n"
+        "tables of LKP and MMTests: all that `numalab read` takes, and .nc. Each finding has the numbers that decided\n"
+        "and their lines, how sure it is, why it matters and what to try. Inputs given together are of one machine;\n"
+        "their sides are compared with each other. What balancing cost is estimated, with the assumptions.",
+        """numalab diagnose before.txt after.txt
+        (numactl -H; numastat; cat /proc/vmstat) | numalab diagnose -
+        numalab diagnose runs/own.nc --json""",
+    )
+    diagnose.add_argument(
+        "files", metavar="INPUT", nargs="+", help="a text, a folder, a run (.nc), or - for standard input"
+    )
+    _add_json(diagnose)
 
 
 def _add_validate(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -365,21 +376,13 @@ def _add_validate(commands: _Commands[argparse.ArgumentParser]) -> None:
         numalab validate                               all that come with numalab, 30 seeds; takes long""",
     )
     validate.add_argument("runs", metavar="RUN", nargs="*", help="a trace that comes with numalab, or a folder of one")
-    validate.add_argument("--seeds", type=_count, metavar="N", help="runs of the model for each case (default: 30)")
+    validate.add_argument(
+        "--seeds", type=arguments.count, metavar="N", help="runs of the model for each case (default: 30)"
+    )
     validate.add_argument("--decisions", action="store_true", help="replay recorded decisions instead of whole runs")
     validate.add_argument("--stored", action="store_true", help="print the shipped results, run nothing")
     validate.add_argument("-o", "--out", metavar="DIR", help="write a figure and the rows of each case here")
     _add_json(validate)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds above 0, got {text!r}")
-    return value
 
 
 def _add_live(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -404,10 +407,12 @@ def _add_live(commands: _Commands[argparse.ArgumentParser]) -> None:
         """numalab live shared-cow --processes 8 --seconds 10
         numalab live shared-cow --processes 288 --seconds 10 -o runs/on.nc""",
     )
-    cow.add_argument("--processes", type=_count, metavar="N", required=True, help="readers (the mail: 288)")
-    cow.add_argument("--seconds", type=_seconds, metavar="S", required=True, help="how long each reads (the mail: 10)")
+    cow.add_argument("--processes", type=arguments.count, metavar="N", required=True, help="readers (the mail: 288)")
     cow.add_argument(
-        "--ints", type=_count, metavar="N", default=1_000_000, help="length of the array (default: 1000000)"
+        "--seconds", type=arguments.seconds, metavar="S", required=True, help="how long each reads (the mail: 10)"
+    )
+    cow.add_argument(
+        "--ints", type=arguments.count, metavar="N", default=1_000_000, help="length of the array (default: 1000000)"
     )
     cow.add_argument(
         "--folder", metavar="DIR", default="/var/tmp", help="for the array's file, on a disk (default: /var/tmp)"
@@ -415,6 +420,45 @@ def _add_live(commands: _Commands[argparse.ArgumentParser]) -> None:
     cow.add_argument("-o", "--out", metavar="OUT.nc", help="save as a dataset")
     cow.add_argument("--force", action="store_true", help="overwrite what is there")
     _add_json(cow)
+
+
+def _add_record(commands: _Commands[argparse.ArgumentParser]) -> None:
+    record = _add(
+        commands,
+        "record",
+        "record:main",
+        "record what this machine's kernel shows of NUMA balancing",
+        "Look at counters, nodes, tasks, their NUMA statistics and large memory maps at each interval, and make a\n"
+        "run of it that every plot and table takes. Any user may; what needs root is named and left out. Recorded\n"
+        "are all processes, some and their descendants, those of a cgroup, or a command's; until time is up, they\n"
+        "end, or Ctrl-C. Each interval is appended to RUN.record.log at once: of a recorder that was killed all\n"
+        "but the last interval is there (--recover; `numalab read` takes it too). Where looking at statistics and\n"
+        "maps each time would use more than 1 % of one CPU (--cpu) it does so less often, and says so.",
+        """numalab record -o runs/machine.nc --for 60s
+        numalab record --pid 4711 -o runs/database.nc
+        numalab record -o runs/bench.nc -- perf bench numa mem -p 4 -t 2 -P 64
+        numalab record -o runs/live.nc -- numalab live shared-cow --processes 8 --seconds 10
+        numalab record --recover runs/machine.record.log -o runs/machine.nc""",
+    )
+    record.add_argument(
+        "--pid", type=arguments.count, action="append", metavar="P", help="a process and its descendants"
+    )
+    record.add_argument("--cgroup", metavar="G", help="a cgroup: its folder, or its path below /sys/fs/cgroup")
+    record.add_argument("command", metavar="COMMAND", nargs="*", help="after --: a program to start and record")
+    record.add_argument(
+        "--every", type=arguments.interval, default=1.0, metavar="TIME", help="between two looks (default: 1s)"
+    )
+    record.add_argument(
+        "--for", type=arguments.duration, dest="seconds", metavar="TIME", help="how long (default: until it ends)"
+    )
+    record.add_argument(
+        "--cpu", type=arguments.percent, default=1.0, metavar="PERCENT", help="what it may use, of one CPU (default: 1)"
+    )
+    record.add_argument("-o", "--out", metavar="RUN.nc", required=True, help="where to save the run")
+    record.add_argument("--recover", metavar="LOG", help="make the run of a log that a killed recorder left")
+    record.add_argument("--keep-log", action="store_true", help="do not remove the log when the run is saved")
+    record.add_argument("--force", action="store_true", help="overwrite what is there")
+    _add_json(record)
 
 
 def _add_catalogs(commands: _Commands[argparse.ArgumentParser]) -> None:

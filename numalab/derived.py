@@ -180,7 +180,7 @@ class NumaAccessor:
             many programs does: nothing ever places them.
         """
         node, process = self._get("task_node"), self._get("task_process").values
-        process = np.where(self._idle(), -1, process)
+        process = np.where(self.idle(), -1, process)
         state: xr.DataArray | None = None
         for number in np.unique(process[process >= 0]):
             own = node.isel(task=np.flatnonzero(process == number))
@@ -190,7 +190,7 @@ class NumaAccessor:
             raise SchemaError("task_process: names no process, so there is nothing that could converge")
         return state.rename("converged").assign_attrs(units="1", long_name="every process on one node")
 
-    def _idle(self) -> NDArray[np.bool_]:
+    def idle(self) -> NDArray[np.bool_]:
         """Tell for each task whether it slept in nine of ten samples, or was in none."""
         if "task_state" not in self._ds:
             return np.zeros(self._ds.sizes["task"], dtype=bool)

@@ -322,9 +322,11 @@ def _by_units(units: str) -> str:
 
 
 def has_threads(ds: xr.Dataset) -> bool:
-    """Tell whether some process has two threads: with fewer, all are together from the start."""
+    """Tell whether some process has two threads (with fewer, all are together from the start), and any is awake."""
     owner = ds["task_process"].values if "task_process" in ds.variables else np.array([])
-    return bool(owner.size and np.unique(owner[owner >= 0], return_counts=True)[1].max(initial=0) > 1)
+    if not owner.size or np.unique(owner[owner >= 0], return_counts=True)[1].max(initial=0) < 2:
+        return False
+    return bool((owner[~ds.numa.idle()] >= 0).any())
 
 
 # ---------------------------------------------------------------- tables

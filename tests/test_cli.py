@@ -40,6 +40,7 @@ COMMANDS = (
     "compare",
     "validate",
     "live",
+    "record",
     "kernels",
     "machines",
     "workloads",

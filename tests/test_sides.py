@@ -5,6 +5,7 @@ import pytest
 
 from numalab import runs, sides
 from numalab.readers import lkp, mmtests, trace
+from numalab.schema import SLEEPING
 from numalab.sides import LOCAL_SHARE, MMTESTS, OWN, VMSTAT, Quantity, lkp_stat
 from tests.comparing import make_run
 from tests.readers.helpers import golden
@@ -54,6 +55,14 @@ def test_joined_set_ups_that_nothing_tells_apart_are_seen():
     ds = runs.concat([make_run([1], [1]), make_run([1], [1], workload="other")])
     assert sides.mixed(ds)
     assert not sides.mixed(runs.concat([make_run([1], [1]), make_run([3], [1], kernel="3.17")]))
+
+
+@pytest.mark.parametrize(("state", "told"), [(SLEEPING, False), (0, True)])
+def test_who_sleeps_all_the_time_cannot_converge(state, told):
+    variables = {"task_node": np.zeros((1, 2, 2), np.int64), "task_state": np.full((1, 2, 2), state)}
+    tasks = {"task": [7, 8], "task_process": ("task", [7, 7]), "task_name": ("task", ["a", "b"])}
+    ds = runs.build(variables, {"run": [0], "time": [0.0, 1.0], **tasks}, title="t", source="measured", params={})
+    assert ("convergence_s" in {quantity.name for quantity, _ in sides.quantities(ds)}) == told
 
 
 def test_a_measured_run_has_what_its_program_printed():

@@ -104,4 +104,6 @@ def gather(path: Path, decode: Callable[[Path], str], refusal: Callable[[str], s
 def of_files(bundle: Bundle, readings: Readings) -> Readings:
     """Return what was read of a bundle's text, with the names of its files."""
     unread = [replace(one, file=bundle.place(one.line)[0], line=bundle.place(one.line)[1]) for one in readings.unread]
-    return Readings(tuple(map(bundle.placed, readings)), (*unread, *bundle.skipped))
+    # lines are those of the files now, no longer of the text that was put together of them
+    parts = tuple(replace(bundle.placed(one), text="") for one in readings)
+    return Readings(parts, (*unread, *bundle.skipped))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from numalab.readers._text import NoRunError, Skipped
@@ -104,6 +104,8 @@ class Reading:
         What the text does not say and was taken to be so.
     tables : tuple of Table
         Values that a run has no place for, or not as the text has them.
+    text : str
+        What was read, line by line as it came; empty of a folder.
     """
 
     source: str
@@ -115,6 +117,7 @@ class Reading:
     missing: tuple[Found, ...] = ()
     guessed: tuple[Found, ...] = ()
     tables: tuple[Table, ...] = ()
+    text: str = field(default="", repr=False, compare=False)
 
     def table(self, name: str) -> Table:
         """Return a table by its name.

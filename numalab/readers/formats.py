@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from numalab.readers import (
     perf_report,
     perf_script,
     perf_stat,
+    record_log,
     sched,
     skip_reasons,
     tasks,
@@ -83,10 +84,10 @@ def read(text: str, source: str, name: str | None = None, release: str | None = 
     if name is not None:
         if name not in FORMATS:
             raise FormatError(f"no format {name!r}; known: {', '.join(FORMATS)}")
-        return FORMATS[name].read(text, source, release)
+        return replace(FORMATS[name].read(text, source, release), text=text)
     for known in FORMATS.values():
         if known.sniff(text):
-            return known.read(text, source, release)
+            return replace(known.read(text, source, release), text=text)
     raise unknown(text, source)
 
 
@@ -177,6 +178,7 @@ def _file(function: str, module: str = "_files") -> Callable[[str, str, str | No
 FORMATS: dict[str, Format] = {
     known.name: known
     for known in (
+        Format("record", "log of numalab record", record_log.looks_like, _file("read_record", "_recording")),
         Format("lkp", "comparison table of LKP", lkp.looks_like, _file("read_lkp", "tables")),
         Format("mmtests", "comparison table of MMTests", mmtests.looks_like, _file("read_mmtests", "tables")),
         Format(

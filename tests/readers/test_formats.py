@@ -39,6 +39,7 @@ TEXTS = {
     "latency-histogram": [f"latency/{path.name}" for path in sorted((GOLDEN / "latency").iterdir())],
     "numamove": ["numamove/bcc.txt", "numamove/numasched.txt", _case("055")],
     "autonuma-benchmark": [_case("024")],
+    "record": ["record/guest.txt"],
 }
 #: Texts of several formats.
 MIXED = {

@@ -1,0 +1,115 @@
+"""Which known illness of automatic NUMA balancing is in these numbers?
+
+`diagnose` takes what `numalab.read` returns, and runs; each finding carries the numbers that decided and their lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import xarray as xr
+
+from numalab.diagnose import compared, counters, nodes, profiles, series, tasks
+from numalab.diagnose.collect import all_readings, collect
+from numalab.diagnose.cost import cost
+from numalab.diagnose.facts import Facts
+from numalab.diagnose.result import Cost, Diagnosis, Evidence, Finding, in_order
+from numalab.diagnose.verdict import verdict, views
+from numalab.readers._reading import Reading, Readings
+
+__all__ = ["Cost", "Diagnosis", "Evidence", "Finding", "diagnose", "load"]
+
+Input = Readings | Reading | xr.Dataset
+
+
+def diagnose(*inputs: Input | Sequence[Input]) -> Diagnosis:
+    r"""Find the known illnesses in readings and runs.
+
+    Parameters
+    ----------
+    *inputs : Readings, Reading, xarray.Dataset, or sequences of them
+        What `numalab.read` returned, or runs. Given together they are of one machine, and sides of tables and files
+        are compared with each other.
+
+    Returns
+    -------
+    Diagnosis
+        Findings, alarms first; what balancing cost; what was looked at.
+
+    Examples
+    --------
+    >>> from numalab.readers.mixed import read
+    >>> counters = "numa_pte_updates 0\nnuma_hint_faults 0\nnuma_pages_migrated 0\nnuma_hit 900\n"
+    >>> diagnose(read(counters)).ids
+    ['balancing-off']
+    """
+    facts = collect(*all_readings(_flat(inputs)))
+    found = list(_findings(facts))
+    seen = views(facts)
+    found += verdict(found, seen)
+    costs = [one for one in map(cost, facts.sides) if one is not None]
+    looked_at = [view.what + (f": {view.lacks}" if view.lacks else "") for view in seen]
+    return Diagnosis(in_order(_merged(found)), tuple(costs), tuple(looked_at), tuple(nodes.remarks(facts)))
+
+
+def load(path: str | Path) -> Input:
+    """Read one input: a saved run, or whatever `numalab.read` takes.
+
+    Parameters
+    ----------
+    path : str or Path
+        File (.nc, .nc.gz: a run), folder, or ``"-"``.
+    """
+    from numalab import runs
+    from numalab.readers import mixed
+
+    if str(path).endswith((".nc", ".nc.gz")):
+        ds = runs.open(path)
+        ds.encoding["source"] = str(path)
+        return ds
+    return mixed.read(path if str(path) == "-" else Path(path))
+
+
+def _flat(inputs: Sequence[Input | Sequence[Input]]) -> Iterator[Input]:
+    for one in inputs:
+        if isinstance(one, Readings | Reading | xr.Dataset):
+            yield one
+        else:
+            yield from one
+
+
+def _findings(facts: Facts) -> Iterator[Finding]:
+    doubted: set[int] = set()
+    for contradiction, side in counters.contradictions(facts):
+        doubted.add(id(side))
+        yield contradiction
+    doubted_nodes: dict[int, set[int | None]] = {}
+    for contradiction, side, node in nodes.contradictions(facts):
+        doubted_nodes.setdefault(id(side), set()).add(node)
+        yield contradiction
+    yield from nodes.topology(facts)
+    for side in facts.sides:
+        odd = doubted_nodes.get(id(side), set())
+        yield from nodes.full(facts, side, None in odd, {node for node in odd if node is not None})
+        yield from nodes.unused(facts, side)
+    # what rests on counters that contradict each other is not said
+    trusted = replace(facts, sides=[side for side in facts.sides if id(side) not in doubted])
+    for side in trusted.sides:
+        yield from counters.findings(side)
+    for family in (compared, series, profiles, tasks):
+        yield from family.findings(trusted)
+
+
+def _merged(found: Sequence[Finding]) -> list[Finding]:
+    """Keep one of several findings of one illness and side: the surest, with the numbers of all."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for one in found:
+        groups.setdefault((one.id, one.side, one.evidence[0].source), []).append(one)
+    merged = []
+    for group in groups.values():
+        first = in_order(group)[0]
+        numbers = dict.fromkeys(evidence for one in (first, *group) for evidence in one.evidence)
+        merged.append(replace(first, evidence=tuple(numbers)))
+    return merged

@@ -1,0 +1,194 @@
+"""The log of the recorder, read back: the values of a made-up machine, and what is refused."""
+
+import re
+
+import pytest
+
+from numalab import runs
+from numalab.readers import formats, mixed, record_log
+from numalab.readers._recording import read_record
+from numalab.readers._text import NoRunError
+from numalab.record import Tree, _machine
+from numalab.record._loop import Outcome, _Loop
+from numalab.record._sample import Sampler
+from tests.readers.helpers import golden, refuses
+from tests.record.fake import database, put, sched, vmstat
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Three looks at 0, 10 and 20 s; from 10 s on more faults, a worker less, memory on node 2; thread 101 stays."""
+    fake = database(tmp_path)
+    path = tmp_path / "a.log"
+    machine = _machine.look(tmp_path)
+    follow = Tree([100])
+    with open(path, "wb", buffering=0) as file:
+        loop = _Loop(file.fileno(), Sampler(tmp_path, machine, follow, 1.0), Outcome(path))
+        times = iter((0.0, 10.0, 20.0))
+        loop.now = lambda: next(times)
+        loop.write_head(machine, _machine.head(machine, follow.what, 1.0, None, []))
+        loop.look()
+        put(tmp_path / "proc/vmstat", vmstat(faults=180, local=100))
+        fake.numastat(2, 1300)
+        fake.task(100, threads=2, cpu=2, statistics=sched(100, threads=2, run="500.25", seq=9, faults=(5, 6, 70, 80)))
+        fake.maps(100, "7f0000000000 default anon=600 dirty=600 N2=600 kernelpagesize_kB=4\n")
+        fake.end(200)
+        loop.look()
+        loop.look()
+    return path.read_text()
+
+
+def test_the_values_of_a_run(log):
+    ds = read_record(log, "a.log").dataset()
+    assert ds.attrs["source"] == "measured"
+    assert ds.kernel.values.tolist() == ["6.12.0-fake"]
+    assert ds.node.values.tolist() == [0, 2]
+    assert ds.distance.values.tolist() == [[10, 21], [21, 10]]
+    assert ds.cpu_node.values.tolist() == [0, 0, 2, 2]
+    assert ds.time.values.tolist() == [0, 10, 20]
+    # counters count from the first look
+    assert ds.numa_hint_faults.values.tolist() == [[0, 80, 80]]
+    assert ds.numa.local_share().item() == 0.5  # 40 of 80
+    assert ds.node_counters.sel(node=2, node_counter="numa_hit").values.tolist() == [[0, 300, 300]]
+    assert ds.free_pages.values.tolist() == [[[100, 100]] * 3]
+    assert ds.total_pages.isel(time=0).values.tolist() == [[1024, 2048]]
+    assert ds.task.values.tolist() == [100, 101, 200]
+    assert ds.task_name.values.tolist() == ["db", "db", "worker_1"]
+    assert ds.task_process.values.tolist() == [100, 100, 200]
+    assert ds.task_cpu.values.tolist() == [[[0, 3, 0], [2, 3, -1], [2, 3, -1]]]
+    assert ds.task_node.values.tolist() == [[[0, 2, 0], [2, 2, -1], [2, 2, -1]]]
+    assert ds.task_state.values.tolist() == [[[0, 1, 0], [0, 1, -1], [0, 1, -1]]]
+
+
+def test_statistics_that_did_not_change_are_there_at_each_look(log):
+    assert log.count("kind=sched") == 4
+    ds = read_record(log, "a.log").dataset()
+    assert ds.time_sched.values.tolist() == [0, 10, 20]
+    assert ds.preferred_nid.values.tolist() == [[[2, -1, 2], [2, -1, -1], [2, -1, -1]]]
+    # of process 200: what was there when it ended
+    assert ds.scan_seq.sel(process=200).values.tolist() == [[3, 3, 3]]
+    own = ds.faults.sel(task=100)
+    assert own.sel(node=2, kind="private").values.tolist() == [[30, 70, 70]]
+    assert own.sel(node=0, kind="shared").values.tolist() == [[2, 6, 6]]
+    assert ds.total_numa_faults.sel(task=100).values.tolist() == [[73, 161, 161]]
+    assert ds.task_run_ms.sel(task=100).values.tolist() == [[12.5, 500.25, 500.25]]
+
+
+def test_memory_by_mapping(log):
+    ds = read_record(log, "a.log").dataset()
+    assert ds.region.values.tolist() == [
+        "db-100 55d0c0000000 /usr/bin/db",
+        "db-100 7f0000000000",
+        "db-100 7f1000000000",
+    ]
+    assert ds.region_process.values.tolist() == [100, 100, 100]
+    assert ds.pages.isel(run=0, time_memory=0).values.tolist() == [[300, 0], [200, 400], [0, 1024]]
+    assert ds.pages.isel(run=0, time_memory=-1).values.tolist() == [[0, 0], [0, 600], [0, 0]]
+
+
+def test_provenance(log):
+    how = runs.provenance(read_record(log, "a.log").dataset())
+    assert how["reader"] == "record"
+    assert how["stop"] == "killed"
+    assert how["machine"] == {
+        "cpus": {"0": [0, 1], "2": [2, 3]},
+        "distance": [[10, 21], [21, 10]],
+        "size_mb": {"0": 4, "2": 8},
+    }
+    assert how["sysctl"] == {"numa_balancing": 1, "numa_balancing_scan_size_mb": 256, "zone_reclaim_mode": 0}
+    assert how["what"] == "process 100 and descendants"
+
+
+def test_kernels_before_4_19_print_the_kinds_exchanged(log):
+    old = log.replace('"release": "6.12.0-fake"', '"release": "4.15.0-213-generic"')
+    ds = read_record(old, "a.log").dataset()
+    assert ds.faults.sel(task=100, node=2, kind="shared").values.tolist() == [[30, 70, 70]]
+
+
+def test_it_is_read_as_any_format(log):
+    assert mixed.read(log).formats == ["record"]
+    assert formats.FORMATS["record"].sniff(log)
+    reading = mixed.read(log)[0]
+    assert [found.what for found in reading.understood] == [
+        "process 100 and descendants on kernel 6.12.0-fake",
+        "3 intervals, 0 to 20 s",
+        "3 tasks of 2 processes",
+        "7 looks at the statistics of a task",
+        "3 looks at the memory of a process",
+        "the recorder was killed, or still runs",
+    ]
+
+
+def test_any_cut_is_read_or_refused_with_one_line(log):
+    """However much of the log there is, whole intervals are read, and nothing else."""
+    ends = [match.end() for match in re.finditer(r"(?m)^@ [\d.]+ kind=end", log)]
+    for cut in range(0, len(log), 37):
+        done = sum(end <= cut for end in ends)
+        if done:
+            assert record_log.parse(log[:cut]).times == [0.0, 10.0, 20.0][:done]
+        else:
+            refuses(record_log.parse, log[:cut], 0, "no whole interval")
+
+
+def test_refusals(log):
+    lines = log.split("\n")
+
+    def line_of(words):
+        return next(i for i, line in enumerate(lines, 1) if words in line)
+
+    def changed(number, text):
+        return "\n".join([*lines[: number - 1], text, *lines[number:]])
+
+    refuses(record_log.parse, log.replace('"version": 1', '"version": 9'), 2, "version 9", "update")
+    refuses(record_log.parse, changed(2, "{"), 2, "expected one line of JSON")
+    refuses(record_log.parse, changed(2, "[]"), 2, "expected an object of JSON")
+    refuses(record_log.parse, "\n".join(lines[2:]), 1, "kind=record")
+    task = line_of("100 101 S")
+    refuses(record_log.parse, changed(task, "100 101 S"), task, "expected pid, tid, state")
+    same = line_of("kind=same") + 1
+    refuses(record_log.parse, changed(same, "101 999"), same, "task 999 is named as unchanged")
+    back = line_of("@ 20.000000 kind=tasks")
+    refuses(record_log.parse, changed(back, "@ 3.000000 kind=tasks"), back, "not earlier than before")
+    odd = line_of("@ 10.000000 kind=same")
+    refuses(record_log.parse, changed(odd, "@ 10.000000 kind=what"), odd + 1, "expected a line of kind what")
+    # the readers of the kinds name the line of the log
+    fault = line_of("numa_faults node=2")
+    refuses(record_log.parse, changed(fault, "numa_faults node=2 task_pri"), fault, "a whole line of the NUMA part")
+    mapping = line_of("N0=300")
+    refuses(record_log.parse, changed(mapping, "55d0c0000000 default N0="), mapping, "a number after N0=")
+
+
+def test_no_counters_no_run():
+    text = '@ 0.000000 kind=record\n{"version": 1, "release": "6.1"}\n@ 0.100000 kind=end cpu_ms=1.000\n'
+    with pytest.raises(NoRunError, match=r"^a\.log: holds no counter of /proc/vmstat"):
+        read_record(text, "a.log").dataset()
+
+
+def test_a_real_machine_of_two_nodes():
+    """Two processes of 32 MB each go to the other node, and their memory follows (6.12 in an emulated machine).
+
+    The program itself printed where its arrays were at the end: of process 219 all 8192 pages on node 1, of 220 on
+    node 0; and numa_pte_updates 20607.
+    """
+    ds = read_record(golden("record", "guest.txt"), "guest.txt").dataset()
+    assert ds.kernel.values.tolist() == ["6.12.117+deb12-amd64"]
+    assert ds.cpu_node.values.tolist() == [0, 0, 1, 1]
+    assert ds.numa_pte_updates.values[0, -1] == 20607
+    assert ds.numa_pages_migrated.values[0, -1] == 17909
+    assert ds.numa.local_share().item() == pytest.approx(2222 / 20156)
+    for process, home, away in ((219, 0, 1), (220, 1, 0)):
+        region = ds.region.values.tolist().index(f"python-{process} 7f9905dfd000")
+        pages = ds.pages.isel(run=0, region=region)
+        assert pages.sel(node=home).values[-2] > 3900
+        assert pages.sel(node=away).values[-2:].tolist() == [0, 8192]
+        task = ds.sel(task=process).isel(run=0)
+        alive = task.task_node.values >= 0
+        assert (task.task_node.values[alive][[0, -1]] == [home, away]).all()
+        assert task.preferred_nid.values[-1] == away
+        # the arrays are private to their processes
+        faults = task.faults.isel(time_sched=-1)
+        assert faults.sel(kind="shared").sum() == 0
+        assert faults.sel(node=away, kind="private") > 4000 > 100 > faults.sel(node=home, kind="private")
+    how = runs.provenance(ds)
+    assert how["sysctl"]["numa_balancing_scan_delay_ms"] == 500
+    assert how["stop"] == "the command has ended"
