@@ -2,13 +2,15 @@
 #   make run    the convergence thread, replayed     make lab    the notebooks
 #   make test   lint, types and tests                make bench  how fast the model is
 #   make outputs   run the notebooks and store what they print, after a change of the model
+#   make slides, make handouts   the notebooks as pages that need neither kernel nor network (npm fetches reveal.js)
+#   make binder-check            what Binder would build, and the first notebook in it
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test lab bench outputs clean
+.PHONY: run test lab bench outputs slides handouts binder-check clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.core
@@ -27,6 +29,12 @@ lab: $(VENV)/.lab
 
 outputs: $(VENV)/.dev
 	$(BIN)/python tools/store_outputs.py
+
+slides handouts: $(VENV)/.lab
+	$(BIN)/python tools/publish.py $@
+
+binder-check: $(VENV)/.lab
+	$(BIN)/python tools/check_binder.py
 
 bench: $(VENV)/.core
 	$(BIN)/python tests/bench/bench.py

@@ -505,6 +505,9 @@ def test_wrong_node_and_follow() -> None:
     assert set(layout.block_node) == {0}
     assert layout.blocks == 8192
     later = compile_layout(TWO, follow())
+    huge = compile_layout(TWO, follow(size_mb=48, pages="huge"))
+    assert huge.region_block_pages.tolist() == [512]
+    assert huge.region_blocks.tolist() == [24]
     assert later.affinity_ns.tolist() == [0, 8_000_000_000]
     assert (on_nodes(later, 0), on_nodes(later, 1)) == ([[0]], [[1]])
 

@@ -15,17 +15,23 @@ from typing import Any
 from numalab.plots.curves import astray, local, pages, perf, scan, tasks_astray, waiting
 from numalab.plots.maps import faults, nodes
 from numalab.plots.moves import moves
+from numalab.plots.pagemap import PageMap, watched
 from numalab.plots.picture import Picture, PictureError, Sides, stacked
 from numalab.plots.published import contention, published
+from numalab.plots.spans import Span, Spans, counters
 
 __all__ = [
     "PLOTS",
+    "PageMap",
     "Picture",
     "PictureError",
     "Plot",
     "Sides",
+    "Span",
+    "Spans",
     "astray",
     "contention",
+    "counters",
     "faults",
     "local",
     "moves",
@@ -37,6 +43,7 @@ __all__ = [
     "stacked",
     "tasks_astray",
     "waiting",
+    "watched",
 ]
 
 
@@ -67,4 +74,5 @@ PLOTS: dict[str, Plot] = {
     "perf": Plot("threads by node, as perf bench numa mem prints them", perf),
     "faults": Plot("hint faults by task and node of the memory, at the end", faults),
     "moves": Plot("moves and swaps by what they gain", moves),
+    "counters": Plot("what was counted, relative to the first run", counters),
 }

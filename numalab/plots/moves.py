@@ -29,11 +29,29 @@ class Gains(Picture):
     counts : dict of str to (2, class) array
         Side -> moves and swaps in each class of gains.
     runs : dict of str to int
+        How many the counts are the mean of.
+    names : sequence of str
+        Of the classes.
+    per : str
+        What the counts are of: "a run", "a minute".
+    little : int
+        Gains below this are counted in the sentence; the lower end of a class.
+    marked : bool
+        Whether a line stands there.
     """
 
     counts: dict[str, NDArray[np.float64]]
     runs: dict[str, int]
+    names: Sequence[str] = tuple(_NAMES)
+    per: str = "a run"
+    little: int = 30
+    marked: bool = False
     panels: int = 2
+
+    @property
+    def below(self) -> int:
+        """How many classes lie below ``little``."""
+        return next(i for i, name in enumerate(self.names) if name.startswith(f"{self.little}-"))
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """Draw bars beside each other for the sides."""
@@ -41,10 +59,14 @@ class Gains(Picture):
         for kind, (ax, title) in enumerate(zip(axes, ("moves", "swaps"), strict=True)):
             for i, (name, counts) in enumerate(self.counts.items()):
                 colour, _, _, hatch = style.SIDES[i % len(style.SIDES)]
-                at = np.arange(len(_NAMES)) + (i - (len(self.counts) - 1) / 2) * width
+                at = np.arange(len(self.names)) + (i - (len(self.counts) - 1) / 2) * width
                 ax.bar(at, counts[kind], width, color=colour, hatch=hatch, edgecolor="black", lw=0.6, label=name)
-            style.dress(ax, f"NUMA {title}, by gain of 1000", "", "a run" if not kind else "")
-            ax.set_xticks(range(len(_NAMES)), _NAMES, rotation=30, ha="right", fontsize=style.FONT - 2)
+            style.dress(ax, f"NUMA {title}, by gain of 1000", "", self.per if not kind else "")
+            if not any(counts[kind].any() for counts in self.counts.values()):
+                ax.set_ylim(0, 1)
+            if self.marked:
+                ax.axvline(self.below - 0.5, color=style.BLACK, lw=1, ls=(0, (5, 2)))
+            ax.set_xticks(range(len(self.names)), self.names, rotation=30, ha="right", fontsize=style.FONT - 2)
         style.key_below(axes, drop=0.72)
 
     @property
@@ -53,31 +75,36 @@ class Gains(Picture):
         head = ["gain, of 1000", *(f"{name}: {kind}" for name in self.counts for kind in ("moves", "swaps"))]
         rows = [
             [label, *(f"{counts[kind, k]:.1f}" for counts in self.counts.values() for kind in (0, 1))]
-            for k, label in enumerate(_NAMES)
+            for k, label in enumerate(self.names)
         ]
-        return "NUMA moves and swaps by gain, a run\n" + table(head, rows)
+        return f"NUMA moves and swaps by gain, {self.per}\n" + table(head, rows)
 
     @property
     def alt(self) -> str:
         """Totals and how many gain little."""
         words = []
-        little = _NAMES.index("30-49")
         for name, counts in self.counts.items():
-            low = counts[:, :little].sum()
-            mean = f" (mean of {self.runs[name]} runs)" if self.runs[name] > 1 else ""
+            low = counts[:, : self.below].sum()
+            several = self.runs[name] > 1
+            if self.per == "a run":
+                mean = f" (mean of {self.runs[name]} runs)" if several else ""
+            else:
+                mean = f" ({self.per}{f', mean of {self.runs[name]} runs' if several else ''})"
             words.append(
                 f"{name}: {counts[0].sum():.0f} moves and {counts[1].sum():.0f} swaps, {low:.0f} of them with a gain "
-                f"below {EDGES[little - 1]} of 1000{mean}."
+                f"below {self.little} of 1000{mean}."
             )
         return " ".join(words)
 
 
-def moves(given: Sides) -> Gains:
+def moves(given: Sides, *, below: int | None = None) -> Gains:
     """Show NUMA moves and swaps by what the kernel computed as their gain.
 
     Parameters
     ----------
     given : dataset or mapping of str to dataset
+    below : int, optional
+        One of :data:`EDGES`: a line stands there, and the sentence counts what gains less.
     """
     counts, runs = {}, {}
     for name, ds in sides_of(given).items():
@@ -94,4 +121,4 @@ def moves(given: Sides) -> Gains:
             / ds.sizes["run"]
         )
         runs[name] = ds.sizes["run"]
-    return Gains(counts, runs)
+    return Gains(counts, runs) if below is None else Gains(counts, runs, little=below, marked=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from numalab.locks import Lock, Solution, solve
+from numalab.locks import Lock, Simulated, Solution, solve
 from numalab.patch_threads import Claim
 from numalab.patch_threads.claims import claims_table, counted
 from numalab.plots import style
@@ -112,28 +113,65 @@ class Contention(Picture):
     solved : dict of str to Solution
     marks : sequence of (tasks, percent, label)
         Published points.
+    simulated : dict of str to sequence of Simulated
+        Runs event by event of some of the locks.
+    per : str or None
+        Unit of the look-ups, such as "1/s": a second panel shows them. None: time in the look-up alone.
+    who : str
+        What the tasks are called.
     """
 
     solved: dict[str, Solution]
     marks: Sequence[tuple[int, float, str]] = ()
+    simulated: Mapping[str, Sequence[Simulated]] = field(default_factory=dict)
+    per: str | None = None
+    who: str = "tasks"
+
+    def __post_init__(self) -> None:
+        self.panels = 1 if self.per is None else 2
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """Draw a line for each lock, tasks in powers of two."""
-        (ax,) = axes
+        left, *right = axes
         for i, (name, one) in enumerate(self.solved.items()):
             colour, dashes, marker = style.NUMBERED[(i + 3) % len(style.NUMBERED)]
-            ax.plot(one.tasks, 100 * one.area_share, color=colour, ls=dashes, marker=marker, lw=2, label=name)
-        for k, (tasks, percent, label) in enumerate(self.marks):
-            ax.plot(tasks, percent, "*", color=style.BLACK, ms=13, label=None if k else "published")
-            ax.annotate(label, (tasks, percent), xytext=(7, 5), textcoords="offset points", fontsize=style.FONT - 1)
-        ticks = sorted({int(n) for one in self.solved.values() for n in one.tasks})
-        shown = ticks[:: max(1, math.ceil(len(ticks) / 12))]
-        style.dress(ax, "", "tasks", "time in the look-up [%]")
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(shown, [f"{n:,}" for n in shown])
-        ax.minorticks_off()
-        ax.set_ylim(0, 102)
+            look: dict[str, Any] = {"color": colour, "ls": dashes, "marker": marker, "lw": 2}
+            look["markevery"] = max(1, len(one.tasks) // 9)
+            left.plot(one.tasks, 100 * one.area_share, label=name, **look)
+            for ax in right:
+                ax.plot(one.tasks, one.throughput, **look)
+        self._draw_points(left)
+        style.dress(left, "Share of the time" if right else "", self.who, "time in the look-up [%]")
+        left.set_ylim(0, 102)
+        for ax in right:
+            style.dress(ax, f"Look-ups of all {self.who} [{self.per}]", self.who)
+            ax.set_yscale("log")
+        for ax in axes:
+            self._scale_tasks(ax)
         style.key_below(axes)
+
+    def _draw_points(self, ax: Axes) -> None:
+        points = [one for runs in self.simulated.values() for one in runs]
+        for k, one in enumerate(points):
+            mean, error = (100 * value for value in one.mean("area_share"))
+            ax.plot([one.tasks] * 2, [mean - 2 * error, mean + 2 * error], color=style.BLACK, lw=1.5)
+            ax.plot(
+                one.tasks, mean, "s", ms=10, mfc="none", mec=style.BLACK, mew=1.6, zorder=5,
+                label=None if k else "event by event",
+            )  # fmt: skip
+        for k, (tasks, percent, label) in enumerate(self.marks):
+            ax.plot(tasks, percent, "*", color=style.BLACK, ms=13, ls="none", label=None if k else "published")
+            ax.annotate(label, (tasks, percent), xytext=(-9, 7), textcoords="offset points", ha="right",
+                        fontsize=style.FONT - 1)  # fmt: skip
+
+    def _scale_tasks(self, ax: Axes) -> None:
+        ticks = sorted({int(n) for one in self.solved.values() for n in one.tasks})
+        if len(ticks) > _MOST_TICKS:
+            low, high = math.ceil(math.log2(ticks[0])), math.floor(math.log2(ticks[-1]))
+            ticks = [2**k for k in range(low, high + 1)]
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(ticks, [f"{n:,}" for n in ticks])
+        ax.minorticks_off()
 
     @property
     def text(self) -> str:
@@ -146,29 +184,64 @@ class Contention(Picture):
                 for one in self.solved.values()
             ]
             rows.append([f"{n:,}", *cells])
-        return "time in the look-up, waiting included [%]\n" + table(["tasks", *self.solved], rows, left=0)
+        return "time in the look-up, waiting included [%]\n" + table([self.who, *self.solved], rows, left=0)
 
     @property
     def alt(self) -> str:
-        """The share at both ends of each line."""
-        words = [
-            f"{name}: {100 * one.area_share[0]:.1f} % of the time at {one.tasks[0]:,} tasks, "
-            f"{100 * one.area_share[-1]:.1f} % at {one.tasks[-1]:,}."
-            for name, one in self.solved.items()
-        ]
-        return "Time in the look-up, waiting included. " + " ".join(words)
+        """The share at both ends of each line, where most look-ups are done, and the points beside the lines."""
+        words = ["Time in the look-up, waiting included."]
+        for name, one in self.solved.items():
+            words.append(
+                f"{name}: {100 * one.area_share[0]:.1f} % of the time at {one.tasks[0]:,} {self.who}, "
+                f"{100 * one.area_share[-1]:.1f} % at {one.tasks[-1]:,}{self._peak_words(one)}."
+            )
+        for name, runs in self.simulated.items():
+            points = [f"{100 * one.mean('area_share')[0]:.1f} % at {one.tasks:,}" for one in runs]
+            words.append(f"{name}, event by event: {', '.join(points)}.")
+        if self.marks:
+            points = [f"{label} at {tasks:,}" for tasks, _, label in self.marks]
+            words.append(f"Published: {', '.join(points)}.")
+        return " ".join(words)
+
+    def _peak_words(self, one: Solution) -> str:
+        if self.per is None:
+            return ""
+        top = int(one.throughput.argmax())
+        times = float(one.throughput[top] / one.throughput[-1])
+        # a line that is level to a hundredth has no peak worth a word
+        if times < 1.01:
+            return ", and look-ups never fall"
+        return f", most look-ups at {one.tasks[top]:,}, {times:.1f} times those at {one.tasks[-1]:,}"
+
+
+#: With more numbers of tasks the axis names powers of two.
+_MOST_TICKS = 12
 
 
 def contention(
-    locks: Mapping[str, Lock], tasks: Sequence[int], marks: Sequence[tuple[int, float, str]] = ()
+    locks: Mapping[str, Lock | Solution],
+    tasks: Sequence[int] = (),
+    marks: Sequence[tuple[int, float, str]] = (),
+    *,
+    simulated: Mapping[str, Sequence[Simulated]] | None = None,
+    per: str | None = None,
+    who: str = "tasks",
 ) -> Contention:
     """Show what locks cost against the number of tasks.
 
     Parameters
     ----------
-    locks : mapping of str to Lock
+    locks : mapping of str to Lock or Solution
+        A lock is solved at ``tasks``.
     tasks : sequence of int
     marks : sequence of (int, float, str)
         Published points: tasks, percent, label.
+    simulated : mapping of str to sequence of Simulated, optional
+        The same event by event, drawn with two standard errors.
+    per : str, optional
+        Unit of the look-ups: with it a second panel shows how many all tasks do.
+    who : str
+        What the tasks are called.
     """
-    return Contention({name: solve(lock, list(tasks)) for name, lock in locks.items()}, marks)
+    solved = {name: solve(lock, list(tasks)) if isinstance(lock, Lock) else lock for name, lock in locks.items()}
+    return Contention(solved, marks, dict(simulated or {}), per, who)

@@ -8,7 +8,7 @@
     Controls.
 ``Predict``, ``Exercise``, ``Problem``
     A guess before the run; problems whose numbers are seeds.
-``Printed``, ``ClaimsTable``
+``Printed``, ``Table``, ``ClaimsTable``
     Text and tables that are wider than a notebook.
 
 Figures and words reach the page as HTML widgets (an Image widget has no text alternative): they are state, so they
@@ -20,7 +20,7 @@ Every widget can be driven from code: ``explorer.set(t=7)``, ``guess.give(12)``,
 from numalab.widgets.controls import Knob, choice, slider, steps, switch
 from numalab.widgets.explorer import Explorer
 from numalab.widgets.jobs import Computation, Setup
-from numalab.widgets.printed import ClaimsTable, Printed
+from numalab.widgets.printed import ClaimsTable, Printed, Table
 from numalab.widgets.questions import Exercise, Predict, Problem
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Printed",
     "Problem",
     "Setup",
+    "Table",
     "choice",
     "slider",
     "steps",

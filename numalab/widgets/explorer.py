@@ -83,7 +83,7 @@ class Explorer:
     presets : mapping, optional
         Label of a button -> values it sets; the other controls go back to where they started.
     band : int
-        Runs of the band over seeds.
+        Runs of the band over seeds; 0: there is no band, as one run alone can be shown.
     seed : int
         Problem number at the start.
     seeded : bool
@@ -282,7 +282,7 @@ class Explorer:
             button.layout.width = "auto"
             button.on_click(lambda _, label=label: self._press_preset(label))
         self.timeline = w.HBox([self.play, self.time])
-        seeding = [self.seed, self.another, self.band] if self._seeded else []
+        seeding = [self.seed, self.another, *([self.band] if self._band else [])] if self._seeded else []
         rows = [
             w.HTML(f"<h4 style='margin:0'>{html.escape(self.title)}</h4>"),
             *([_row([w.Label("presets:"), *self.preset_buttons.values()])] if self._presets else []),

@@ -81,6 +81,16 @@ def test_the_band_is_over_the_seeds_after_the_problem_number(explorer):
     assert np.array_equal(explorer.results["3.17"].task_node, alone.task_node)
 
 
+def test_without_a_band_there_is_no_button_for_it(explorer):
+    def buttons(one):
+        return [w.description for row in one.view.children for w in getattr(row, "children", ()) if hasattr(w, "icon")]
+
+    alone = Explorer("Threads", [slider("t", "threads", 1, 8, 2)], lambda v: {"3.17": load(v["t"])}, astray, band=0)
+    assert "band over 3 seeds" in buttons(explorer)
+    assert not [label for label in buttons(alone) if "band" in label]
+    assert "next seed" in buttons(alone)
+
+
 def test_an_earlier_time_is_shown_without_running(explorer):
     explorer.wait()
     whole = explorer.sentence

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numalab.widgets import ClaimsTable, Exercise, Predict, Printed, Problem
+from numalab.widgets import ClaimsTable, Exercise, Predict, Printed, Problem, Table
 
 
 def problem(seed):
@@ -88,3 +88,12 @@ def test_claims_as_a_table():
     assert shown["text/html"].count("<tr>") == 1 + len(CLAIMS)
     assert "too &lt; slow" in shown["text/html"]
     assert "too < slow" in shown["text/plain"]
+
+
+def test_a_table_wraps_in_the_page_and_is_laid_out_elsewhere():
+    table = Table(["run", "why"], [["a<b", "too high"], ["c", ""]], note="And 3 more.")
+    shown = table._repr_mimebundle_()
+    assert shown["text/plain"].splitlines() == ["run  why", "---  --------", "a<b  too high", "c", "And 3 more."]
+    assert shown["text/html"].count("<tr>") == 3
+    assert "a&lt;b" in shown["text/html"]
+    assert shown["text/html"].endswith("<p>And 3 more.</p>")
