@@ -14,19 +14,22 @@ from os import PathLike
 from numalab.decisions import answers, groups, periods, preferences, releases, tasks
 from numalab.decisions.history import History
 from numalab.decisions.result import Replay, table
+from numalab.kernel import Value
 from numalab.readers import recorded, trace
 from numalab.readers._text import ReadError
 
 __all__ = ["Replay", "replay", "replayable", "table"]
 
 
-def replay(path: str | PathLike[str]) -> Replay:
+def replay(path: str | PathLike[str], **switches: Value) -> Replay:
     """Replay the decisions of one trace.
 
     Parameters
     ----------
     path : path-like
         A folder of layout A with the probes.
+    **switches : bool, int or str
+        Set in the kernel whose rules are applied, to see whether a wrong rule would show.
 
     Raises
     ------
@@ -35,7 +38,7 @@ def replay(path: str | PathLike[str]) -> Replay:
     """
     recording = recorded.recording(path)
     try:
-        kernel = releases.kernel_of(recording.release)
+        kernel = releases.kernel_of(recording.release).replace(**switches)
     except ValueError as error:
         raise ReadError(str(path), 0, str(error)) from error
     tracks = tasks.tracks(recording)

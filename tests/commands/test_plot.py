@@ -23,7 +23,10 @@ def call(capsys, *args):
     return code, captured.out, captured.err
 
 
-@pytest.mark.parametrize("kind", ["pages", "nodes", "astray", "local", "scan", "waiting", "faults", "moves"])
+KINDS = ["pages", "nodes", "astray", "local", "scan", "waiting", "faults", "moves", "counters"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_drawn_and_printed(kind, folder, tmp_path, capsys):
     out = tmp_path / f"{kind}.png"
     code, text, _ = call(capsys, f"old={folder / '3.16.nc'}", f"new={folder / '3.17.nc'}", kind, "-o", out, "--text")
