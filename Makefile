@@ -1,5 +1,5 @@
 # Everything is set up from a clean clone: Python 3.11+, make and git are enough.
-#   make run    the convergence thread, replayed     make lab    the notebooks
+#   make run    the five threads, replayed           make lab    the notebooks
 #   make test   lint, types and tests                make bench  how fast the model is
 #   make outputs   run the notebooks and store what they print, after a change of the model
 #   make slides, make handouts   the notebooks as pages that need neither kernel nor network (npm fetches reveal.js)
@@ -13,8 +13,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: run test lab bench outputs slides handouts binder-check clean
 .DELETE_ON_ERROR:
 
+# The main kernels of all threads. `numalab replay all` has 12 runs of each and takes longer.
 run: $(VENV)/.core
+	@echo "Runs a case: 12 of convergence, 4 of the other threads (\`numalab replay all\`: 12 of all)."
 	$(BIN)/numalab replay convergence --seeds 12 -o runs
+	set -e; for thread in shared_cow scan_overhead policy_lock marginal_moves; do \
+		echo; $(BIN)/numalab replay $$thread --seeds 4 -o runs; \
+	done
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -44,7 +44,7 @@ THREADS: dict[str, Thread] = {
             "mm: numa: do not trap faults on shared data section pages",
             "Why do 288 readers of one array wait?",
             "Henry Willard, 2018-01-16, 1516130924-3545-1-git-send-email-henry.willard@oracle.com",
-            False,
+            True,
         ),
         Thread(
             "convergence",

@@ -27,6 +27,7 @@ from numalab.patch_threads.shared_cow_cases import (
     cases,
     follow,
     measure,
+    published,
     run_all,
 )
 from numalab.patch_threads.shared_cow_plots import plot_guest, plot_main, plot_sweeps
@@ -114,10 +115,7 @@ def stored_form(
         "revision": runs.revision(),
         "step_us": STEP_US,
         "seeds": seeds,
-        "fitted": {
-            f"per_mapping_ns, {cpus} CPUs": {"value": one.per_mapping_ns, "to": "throughput without the patch / off"}
-            for cpus, one in READINGS.items()
-        },
+        "fitted": fitted(),
         "cases": [
             {
                 "label": one.case.label,
@@ -134,6 +132,22 @@ def stored_form(
         "followed": {label: asdict(one) for label, one in followed.items()},
         "guest": shared_cow_guest.plain(guest),
     }
+
+
+def fitted() -> dict[str, Any]:
+    """Return the constants that were fitted, and to what."""
+    told = published()["throughput"]
+    answer: dict[str, Any] = {}
+    for cpus, one in READINGS.items():
+        answer[f"per_mapping_ns, {cpus} CPUs"] = {
+            "value": one.per_mapping_ns,
+            "to": f"throughput before the patch / off, {told['before'] / told['off']:.4f}",
+        }
+        answer[f"pass_ms, {cpus} CPUs"] = {
+            "value": round(one.pass_ms, 4),
+            "to": "passes in 10 s with balancing off (computed from them)",
+        }
+    return answer
 
 
 def from_stored(facts: Mapping[str, Any]) -> tuple[list[Result], dict[str, Followed], shared_cow_guest.Guest]:

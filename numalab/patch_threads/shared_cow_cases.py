@@ -80,7 +80,7 @@ class Reading:
 
 
 #: The cores as CPUs, which is what the mail says, and two hardware threads a core.
-READINGS = {144: Reading(144, "oracle-8s144", 307), 288: Reading(288, "oracle-8s288", 178)}
+READINGS = {144: Reading(144, "oracle-8s144", 303), 288: Reading(288, "oracle-8s288", 169)}
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ class Result:
     passes, slowest, fastest, spread
         Passes of all readers, of the slowest and the fastest, and their standard deviation over their mean.
     waiting, kernel
-        Share of the readers' time that they waited for pages, or that ``task_sys_ms`` counts: scans, and what faults
-        cost beyond what a walk reckons with (docs/model.md 4.5).
+        Share of the readers' time that they waited for pages, or that ``task_sys_ms`` counts: scans and faults. A walk
+        counts each fault at what it would cost if it migrated (docs/model.md 4.5), so with faults this is too much.
     hint_faults, migrated : 1, pages
     """
 

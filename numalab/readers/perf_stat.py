@@ -47,7 +47,7 @@ _ELAPSED = re.compile(
     r"(?:\s*\(\s*(?:\+-|±)\s*(?P<noise>[\d.,]+)%\s*\))?\s*$"
 )
 _HEAD = re.compile(r"\s*Performance counter stats for (?P<what>.*)$")
-_RUNS = re.compile(r"(?P<what>.*?)(?: \((?P<runs>\d+) runs\))?:$")
+_RUNS = re.compile(r"(?P<what>.*?)(?: \((?P<runs>\d{1,9}) runs\))?:$")
 _REMARK = re.compile(
     r"\s*#\s*(?:started on .*|Table of individual measurements:|Final result:|time\s+(?:counts|CPU|node|socket).*)$"
 )

@@ -87,8 +87,10 @@ def fault_on(state: State, *faults: tuple[int, int]) -> fault.Faults:
             state.trapped[0, q] = True
             state.pending[0, v] += 1
         found.append((0, t, q, a))
-    taken = fault.take(state, Touches(*(at(*column) for column in zip(*found, strict=True))))
+    taken, late = fault.take(state, Touches(*(at(*column) for column in zip(*found, strict=True))))
     assert taken is not None
+    assert not late.r.size
+    fault.count(state, taken)
     return taken
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from numalab import _data, runs
+from numalab.derived import time_axis
 from numalab.kernel import Kernel
 from numalab.machine import machine
 from numalab.patch_threads import convergence, convergence_trap
@@ -77,8 +78,10 @@ def test_after_the_series_it_converges(monkeypatch):
     times = convergence.true_times(ds)
     assert (times <= 20).all()
     assert (times >= 5).all()
-    for final in ds.task_node.values[:, -1]:
-        assert [len(set(final[ds.task_process.values == p].tolist())) for p in range(8)] == [1] * 8
+    # the balancer may disturb it again later
+    at = np.searchsorted(ds[time_axis(ds.task_node)].values, times)
+    for place in ds.task_node.values[[0, 1], at]:
+        assert [len(set(place[ds.task_process.values == p].tolist())) for p in range(8)] == [1] * 8
 
 
 @pytest.fixture(scope="module")
