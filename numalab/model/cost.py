@@ -42,7 +42,9 @@ def _interrupt(state: State, faults: Faults) -> None:
     np.add.at(moved, (r, one.vma_region[faults.v[faults.migrated]]), c)
     own = np.zeros((state.runs, one.tasks), np.int64)
     np.add.at(own, (r, t), c)
-    flushed = (moved @ fix.region_maps)[:, one.task_process] - own
+    flushed = np.zeros((state.runs, one.processes), np.int64)
+    np.add.at(flushed.T, fix.mapping_process, moved[:, fix.mapped_region].T)
+    flushed = flushed[:, one.task_process] - own
     state.debt_ns += np.where(state.running, state.par.ipi_ns[:, None] * flushed, 0)
 
 

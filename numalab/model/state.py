@@ -60,9 +60,8 @@ class Fixed:
         self.nearest_with_cpus = _nearest_with_cpus(one.distance, self.cpus_of_node)
         self.region_pages = one.region_blocks * one.region_block_pages
         self.mapcount = np.bincount(one.vma_region, minlength=one.regions)
-        #: (G, M) 1 where a process maps a region.
-        self.region_maps = np.zeros((one.regions, one.processes), np.int64)
-        self.region_maps[one.vma_region, one.vma_process] = 1
+        #: Each process that maps a region, once: regions and processes of the pairs.
+        self.mapped_region, self.mapping_process = np.unique([one.vma_region, one.vma_process], axis=1)
         late = (one.block_node < 0) & (one.task_start_ns[np.maximum(0, -1 - one.block_node)] > 0)
         self.blocks_come_late = bool(late.any())
         self.blocks_are_shared = bool((self.mapcount > 1).any())

@@ -94,6 +94,7 @@ def cases(full: bool) -> list[Case]:
 def run_case(case: Case, seeds: Sequence[int]) -> xr.Dataset:
     """Simulate one case and add what perf would have printed."""
     p, t = case.shape
+    parameters: dict[str, Any] = {"step_us": STEP_US, **case.parameters}
     ds = simulate(
         machine(MACHINE),
         perf_bench_numa(p, t, P=1000, rate_mbps=RATE_MBPS),
@@ -102,7 +103,7 @@ def run_case(case: Case, seeds: Sequence[int]) -> xr.Dataset:
         seeds=seeds,
         every={"task_node": SAMPLE_S, "task_work_pages": SAMPLE_S, "free_pages": None, "numa_group_id": None},
         stop_after_converged_s=AFTERGLOW_S,
-        **{"step_us": STEP_US, **case.parameters},  # type: ignore[arg-type]  # a dict of numbers; mypy fears for progress
+        **parameters,
     )
     return add_perf_view(ds, loop_mb=1000)
 

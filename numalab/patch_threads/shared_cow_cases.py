@@ -116,7 +116,11 @@ class Case:
 
         The array lies in every socket's cache, so remote memory costs nothing extra.
         """
-        parameters = {"remote_cost": 0, "unmap_ns": self.reading.per_mapping_ns, "step_us": self.step_us}
+        parameters: dict[str, Any] = {
+            "remote_cost": 0,
+            "unmap_ns": self.reading.per_mapping_ns,
+            "step_us": self.step_us,
+        }
         if self.label == "off":
             parameters["scan_delay_ms"] = NEVER_MS
         seconds = published()["program"]["seconds"]
@@ -131,7 +135,7 @@ class Case:
             seconds=seconds,
             seeds=seeds,
             every=every,
-            **parameters,  # type: ignore[arg-type]  # a dict of numbers; mypy fears for progress
+            **parameters,
         )
 
 

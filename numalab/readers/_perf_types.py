@@ -18,8 +18,8 @@ RESULTS = {
     "total-speed": ("GB/sec", "GB/sec total speed", "perf_total_gb_per_s"),
 }
 
-#: Long name -> short letter. A value is expected where `_VALUED` has the letter.
-_LONG = {
+#: Long name -> short letter. A value is expected where `VALUED_OPTIONS` has the letter.
+LONG_OPTIONS = {
     "nr_proc": "p",
     "nr_threads": "t",
     "mb_global": "G",
@@ -48,7 +48,8 @@ _LONG = {
     "quiet": "q",
     "serialize-startup": "S",
 }
-_VALUED = "ptGPLTlsuxHCM"
+VALUED_OPTIONS = "ptGPLTlsuxHCM"
+FLAG_OPTIONS = "".join(letter for letter in LONG_OPTIONS.values() if letter not in VALUED_OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -93,16 +94,16 @@ def parse_options(args: str) -> Options:
     ValueError
         For an option perf does not have, or a number that is none.
     """
-    valued = [f"{name}=" for name, letter in _LONG.items() if letter in _VALUED]
-    flags = [name for name, letter in _LONG.items() if letter not in _VALUED]
-    short = "".join(letter + (":" if letter in _VALUED else "") for letter in _LONG.values())
+    valued = [f"{name}=" for name, letter in LONG_OPTIONS.items() if letter in VALUED_OPTIONS]
+    flags = [name for name, letter in LONG_OPTIONS.items() if letter not in VALUED_OPTIONS]
+    short = "".join(letter + (":" if letter in VALUED_OPTIONS else "") for letter in LONG_OPTIONS.values())
     try:
         pairs, rest = getopt.getopt(shlex.split(args), short, valued + flags + [f"no-{name}" for name in flags])
     except getopt.GetoptError as error:
         raise ValueError(str(error)) from error
     if rest:
         raise ValueError(f"unexpected argument {rest[0]!r}")
-    given = {_LONG.get(key.lstrip("-"), key.lstrip("-")): value for key, value in pairs}
+    given = {LONG_OPTIONS.get(key.lstrip("-"), key.lstrip("-")): value for key, value in pairs}
     for letter in "ptsl":
         # int() itself refuses thousands of digits, with a message about Python
         if len(given.get(letter, "")) > 9:

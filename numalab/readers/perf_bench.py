@@ -33,7 +33,10 @@ from numalab.readers._perf_lines import (
     row,
 )
 from numalab.readers._perf_types import (
+    FLAG_OPTIONS,
+    LONG_OPTIONS,
     RESULTS,
+    VALUED_OPTIONS,
     Options,
     PerfBenchError,
     Progress,
@@ -45,7 +48,10 @@ from numalab.readers._perf_types import (
 )
 
 __all__ = [
+    "FLAG_OPTIONS",
+    "LONG_OPTIONS",
     "RESULTS",
+    "VALUED_OPTIONS",
     "Options",
     "PerfBenchError",
     "Progress",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from numalab.machine import PAGES_PER_MB
+from numalab.readers.perf_bench import FLAG_OPTIONS, LONG_OPTIONS, VALUED_OPTIONS
 from numalab.scenarios import _areas
 from numalab.scenarios._command import Options, Piece, ScenarioError, block_kb
 from numalab.scenarios._guest import COSTS, Guest
@@ -20,40 +21,11 @@ FILL, WALK, CLEAR = 5, 6, 1
 WORDS = 512
 #: How long a perturbed thread is held on another CPU, ms.
 HELD_MS = 4.0
-LONG = {
-    "nr_proc": "p",
-    "nr_threads": "t",
-    "mb_global": "G",
-    "mb_proc": "P",
-    "mb_proc_locked": "L",
-    "mb_thread": "T",
-    "nr_loops": "l",
-    "nr_secs": "s",
-    "usleep": "u",
-    "data_reads": "R",
-    "data_writes": "W",
-    "data_backwards": "B",
-    "data_zero_memset": "Z",
-    "data_rand_walk": "r",
-    "init_zero": "z",
-    "init_random": "I",
-    "init_cpu0": "0",
-    "perturb_secs": "x",
-    "show_details": "d",
-    "all": "a",
-    "thp": "H",
-    "show_convergence": "c",
-    "measure_convergence": "m",
-    "quiet": "q",
-    "serialize-startup": "S",
-    "cpus": "C",
-    "memnodes": "M",
-}
 
 
 def build(words: list[str], guest: Guest, name: str) -> Piece:
     """Describe one run of the tool; arguments and errors as those of ``numawl``."""
-    options = Options.read(NAME, words, "ptGPLTlsuxHCM", "RWBZrzI0dacmqS", LONG)
+    options = Options.read(NAME, words, VALUED_OPTIONS, FLAG_OPTIONS, LONG_OPTIONS)
     _refuse(options)
     processes, threads = options.whole("p", 1, 1), options.whole("t", 1, 1)
     sizes = {"process": options.number("P", 0), "thread": options.number("T", 0), "global": options.number("G", 1)}
