@@ -42,6 +42,25 @@ class Skipped:
 CUT = "the text seems to be cut off; take it again, or remove this record"
 
 
+@dataclass
+class FromText:
+    """What every reader's report of a text has.
+
+    Attributes
+    ----------
+    source : str
+        File name, for messages.
+    lines : int
+        Of the text.
+    skipped : list of Skipped
+        Lines that were not used.
+    """
+
+    source: str
+    lines: int
+    skipped: list[Skipped] = field(default_factory=list, kw_only=True)
+
+
 def quote(text: str) -> str:
     """Return a line for an error message, shortened."""
     text = text.strip()

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from numalab.readers._paste import Line, lines
 from numalab.readers._reading import Found, Reading, Table, no_run
-from numalab.readers._text import ReadError, Skipped
+from numalab.readers._text import FromText, ReadError, Skipped
 
 FORMAT = "autonuma-benchmark"
 
@@ -38,7 +38,7 @@ class Result:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a log held.
 
     Attributes
@@ -54,12 +54,9 @@ class Report:
     skipped : list of Skipped
     """
 
-    source: str
-    lines: int
     iterations: list[dict[str, Result]] = field(default_factory=list)
     built: int = 0
     remarks: list[tuple[int, str]] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:

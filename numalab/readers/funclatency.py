@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from numalab.readers._paste import Line, lines
 from numalab.readers._reading import Found, Reading, Table, no_run
-from numalab.readers._text import ReadError, Skipped
+from numalab.readers._text import FromText, ReadError, Skipped
 
 FORMAT = "latency-histogram"
 
@@ -126,13 +126,10 @@ class Histogram:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: histograms, what was not used, what was guessed or contradicts itself (line, text)."""
 
-    source: str
-    lines: int
     histograms: list[Histogram] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
 
 

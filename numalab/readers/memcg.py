@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from numalab.readers._placed import Labels, Placed, clock, placed
-from numalab.readers._text import CUT, ReadError, Skipped, quote
+from numalab.readers._text import CUT, FromText, ReadError, quote
 
 _LINE = re.compile(r"\s*(?P<name>[a-z_]+)(?:=(?P<total>\d{1,18}))?(?P<nodes>(?:\s+N\d{1,6}=\d{1,18})+)\s*$")
 _BEGUN = re.compile(r"\s*[a-z_]+(?:=\d+)?\s+N\d+=\d+\s")
@@ -47,13 +47,10 @@ class Sample:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: samples in its order, and the lines that were not used."""
 
-    source: str
-    lines: int
     samples: list[Sample] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
     titles: list[tuple[int, str]] = field(default_factory=list)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from numalab.readers._numbers import GROUPED, number
 from numalab.readers._placed import Labels, Placed, placed
-from numalab.readers._text import ReadError, Skipped
+from numalab.readers._text import FromText, ReadError
 
 _LINE = re.compile(
     rf"\s*Node (?P<node>\d{{1,6}}),? (?P<name>[A-Z][\w()]*):\s+(?P<value>{GROUPED})(?: (?P<unit>kB))?\s*$"
@@ -20,7 +20,7 @@ _LONGEST_NUMBER = 20
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held.
 
     Attributes
@@ -38,13 +38,10 @@ class Report:
     skipped : list of Skipped
     """
 
-    source: str
-    lines: int
     samples: list[dict[int, dict[str, int]]] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     units: dict[str, str] = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
     titles: list[tuple[int, str]] = field(default_factory=list)
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from numalab.readers._placed import Placed, placed
-from numalab.readers._text import CUT, ReadError, Skipped, quote
+from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote
 
 _TIME = r"(?P<time>Average:|\d\d:\d\d:\d\d(?: [AP]M)?)"
 _HEAD = re.compile(rf"\s*{_TIME}\s+NODE\s+(?P<names>%\w+(?:\s+%\w+)*)\s*$")
@@ -27,14 +27,11 @@ class Row:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: names of the columns, rows in its order, the lines that were not used."""
 
-    source: str
-    lines: int
     names: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
 
 
 def looks_like(text: str) -> bool:

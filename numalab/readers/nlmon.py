@@ -10,7 +10,7 @@ uninterruptible sleep, looked at every 50 ms, counts since the monitor began; s 
 import re
 from dataclasses import dataclass, field
 
-from numalab.readers._text import CUT, ReadError, Record, Skipped, quote, records
+from numalab.readers._text import CUT, FromText, ReadError, Record, Skipped, quote, records
 
 BLOCKED = ("blocked_samples", "blocked_sum", "blocked_max", "blocked_nonzero")
 
@@ -45,13 +45,10 @@ class Sample:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: samples in the order of time, and the lines that were not used."""
 
-    source: str
-    lines: int
     samples: list[Sample] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
 
 
 def looks_like(text: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from numalab.readers._numbers import number
 from numalab.readers._placed import Labels, Placed, clock, placed
-from numalab.readers._text import CUT, ReadError, Skipped, quote, records
+from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote, records
 
 NAMES = ("numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node")
 
@@ -61,13 +61,10 @@ class Sample:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: samples in the order of the text, guesses (line, text), and the lines that were not used."""
 
-    source: str
-    lines: int
     samples: list[Sample] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
     titles: list[tuple[int, str]] = field(default_factory=list)
     guesses: list[tuple[int, str]] = field(default_factory=list)
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from numalab.readers._placed import Labels, Placed, placed
-from numalab.readers._text import CUT, ReadError, Skipped, quote, records
+from numalab.readers._text import CUT, FromText, ReadError, quote, records
 
 #: Counts a line may carry beside N<node>=<pages>.
 COUNTS = ("anon", "dirty", "mapped", "mapmax", "swapcache", "active", "writeback")
@@ -93,13 +93,10 @@ class Process:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: processes in the order of the text, guesses (line, text), and the lines that were not used."""
 
-    source: str
-    lines: int
     processes: list[Process] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
     titles: list[tuple[int, str]] = field(default_factory=list)
     guesses: list[tuple[int, str]] = field(default_factory=list)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from numalab.readers._placed import Labels, Placed, placed
-from numalab.readers._text import CUT, ReadError, Skipped, quote
+from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote
 
 _AVAILABLE = re.compile(r"\s*available: (?P<count>\d{1,6}) nodes? \((?P<nodes>[\d,\- ]+)\)\s*$")
 _CPUS = re.compile(r"\s*(?:node (?P<node>\d{1,6}) cpus:|NUMA node(?P<lscpu>\d{1,6}) CPU\(s\):)(?P<list>[\d,\-\s]*)$")
@@ -57,13 +57,10 @@ class Sample:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: samples in its order, and the lines that were not used."""
 
-    source: str
-    lines: int
     samples: list[Sample] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
     titles: list[tuple[int, str]] = field(default_factory=list)
 
 

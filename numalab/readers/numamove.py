@@ -9,7 +9,7 @@ last time, whoever moved it. Both print the time of day without a date.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from numalab.readers._paste import Line, lines
 from numalab.readers._reading import Found, Reading, Table
-from numalab.readers._text import ReadError, Skipped
+from numalab.readers._text import FromText, ReadError, Skipped
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,15 +62,12 @@ class Change:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: samples of numamove, changes of numasched; the time of day of the first."""
 
-    source: str
-    lines: int
     samples: list[Sample] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     start: str = ""
-    skipped: list[Skipped] = field(default_factory=list)
 
     def rate(self) -> float:
         """Return calls per second, the mean of the samples; NaN without any."""
@@ -157,7 +154,7 @@ def _read_rates(report: Report) -> Reading:
         Found(samples[0].line, f"{len(samples)} samples of numamove from {report.start}, {_steps(steps)}"),
         Found(0, f"{report.rate():.0f} migrations per sample on average, {sum(s.ms for s in samples)} ms in all"),
     ]
-    guessed = (Found(samples[0].line, "a huge page counts once, a failed call too; milliseconds of bcc are cut"),)
+    guessed = Found(samples[0].line, "a huge page counts once, a failed call too; milliseconds of bcc are cut")
     columns = ("time", "migrations", "ms")
     table = Table("numamove", columns, tuple((s.time, s.calls, s.ms) for s in samples), line=samples[0].line)
 
@@ -166,16 +163,7 @@ def _read_rates(report: Report) -> Reading:
 
         return migrations(report)
 
-    return Reading(
-        report.source,
-        FORMAT,
-        report.lines,
-        tuple(found),
-        tuple(report.skipped),
-        dataset,
-        guessed=guessed,
-        tables=(table,),
-    )
+    return _reading(report, found, dataset, guessed, table)
 
 
 def _steps(steps: set[int]) -> str:
@@ -188,7 +176,7 @@ def _read_changes(report: Report) -> Reading:
     changes = report.changes
     tasks = {change.task for change in changes}
     found = [Found(changes[0].line, f"{len(changes)} changes of node from {report.start}, of {len(tasks)} tasks")]
-    guessed = (Found(changes[0].line, "numasched does not say who moved a task; all count as moves by others"),)
+    guessed = Found(changes[0].line, "numasched does not say who moved a task; all count as moves by others")
     columns = ("time", "process", "task", "from", "to", "name")
     rows = tuple((c.time, c.process, c.task, c.src, c.dst, c.comm) for c in changes)
     pairs = _pairs(changes)
@@ -198,6 +186,12 @@ def _read_changes(report: Report) -> Reading:
 
         return changes_of_node(report)
 
+    return _reading(report, found, dataset, guessed, Table("numasched", columns, rows, line=changes[0].line), pairs)
+
+
+def _reading(
+    report: Report, found: list[Found], dataset: Callable[[], xr.Dataset], guessed: Found, *tables: Table
+) -> Reading:
     return Reading(
         report.source,
         FORMAT,
@@ -205,8 +199,8 @@ def _read_changes(report: Report) -> Reading:
         tuple(found),
         tuple(report.skipped),
         dataset,
-        guessed=guessed,
-        tables=(Table("numasched", columns, rows, line=changes[0].line), pairs),
+        guessed=(guessed,),
+        tables=tables,
     )
 
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from numalab.readers._placed import Placed, placed
-from numalab.readers._text import CUT, ReadError, Skipped, quote
+from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote
 from numalab.readers.node_numastat import RULE, head_nodes, numbers
 
 PROCESSES = re.compile(
@@ -98,13 +98,10 @@ class Usage:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: tables in its order, and the lines that were not used."""
 
-    source: str
-    lines: int
     tables: list[Usage] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
 
 
 def looks_like_processes(text: str) -> bool:

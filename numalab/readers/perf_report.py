@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from numalab.readers._paste import Line, lines
 from numalab.readers._reading import Found, Reading, Table
-from numalab.readers._text import ReadError, Skipped, quote
+from numalab.readers._text import FromText, ReadError, Skipped, quote
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -212,7 +212,7 @@ class Profile:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held.
 
     Attributes
@@ -226,11 +226,8 @@ class Report:
     skipped : list of Skipped
     """
 
-    source: str
-    lines: int
     profiles: list[Profile] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
 
     @property
     def symbols(self) -> list[Symbol]:

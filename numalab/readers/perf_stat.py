@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from numalab.readers._numbers import GROUPED, number
 from numalab.readers._paste import Line, lines
 from numalab.readers._reading import Found, Reading, Table, no_run
-from numalab.readers._text import ReadError, Skipped
+from numalab.readers._text import FromText, ReadError, Skipped
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -178,13 +178,10 @@ class Run:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: its runs, what was not used, what was taken for granted (line, text)."""
 
-    source: str
-    lines: int
     runs: list[Run] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
 
 

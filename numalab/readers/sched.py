@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from numalab.readers._placed import Placed, placed
-from numalab.readers._text import CUT, ReadError, Skipped, quote, records
+from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote, records
 
 _HEAD = re.compile(r"(?P<comm>.*) \((?P<tid>\d{1,10}), #threads: (?P<threads>\d{1,10})\)\s*$")
 _VALUE = re.compile(r"([A-Za-z][\w.>-]*(?: [\w()/]+)*)\s*:\s*(-?\d{1,18}(?:\.\d{1,18})?)$")
@@ -96,7 +96,7 @@ class Task:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held.
 
     Attributes
@@ -110,11 +110,8 @@ class Report:
     skipped : list of Skipped
     """
 
-    source: str
-    lines: int
     tasks: list[Task] = field(default_factory=list)
     swapped: bool = False
-    skipped: list[Skipped] = field(default_factory=list)
 
 
 def looks_like(text: str) -> bool:

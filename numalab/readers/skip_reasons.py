@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from numalab.readers._numbers import GROUPED, number
 from numalab.readers._paste import Line, lines
 from numalab.readers._reading import Found, Reading, Table
-from numalab.readers._text import ReadError, Skipped
+from numalab.readers._text import FromText, ReadError, Skipped
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -68,13 +68,10 @@ class Group:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held: groups of counts, and the lines that were not used."""
 
-    source: str
-    lines: int
     groups: list[Group] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
 
 
 def looks_like(text: str) -> bool:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from numalab.readers._numbers import GROUPED, number
 from numalab.readers._placed import Labels, Placed, clock, placed
-from numalab.readers._text import CUT, ReadError, Record, Skipped, quote, records
+from numalab.readers._text import CUT, FromText, ReadError, Record, Skipped, quote, records
 
 _LINE = re.compile(r"\s*([a-z][a-z0-9_]*)(?:\s*[:=])?\s+(\d{1,18})\s*$")
 _PASTED = re.compile(
@@ -76,7 +76,7 @@ class Sample:
 
 
 @dataclass
-class Report:
+class Report(FromText):
     """What a text held.
 
     Attributes
@@ -91,10 +91,7 @@ class Report:
         What the text does not say.
     """
 
-    source: str
-    lines: int
     samples: list[Sample] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
     titles: list[tuple[int, str]] = field(default_factory=list)
     guesses: list[tuple[int, str]] = field(default_factory=list)
 
