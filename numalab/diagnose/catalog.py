@@ -192,7 +192,7 @@ CATALOG: dict[str, Known] = {
     ),
     "nothing-wrong": Known(
         "verdict",
-        "None of the illnesses numalab knows is in these numbers; the cause lies elsewhere.",
+        "None of the illnesses numalab knows shows in these numbers; others, and other causes, would not show in them.",
         ("look at CPU load, huge pages, I/O and memory bandwidth",),
     ),
     "not-enough-data": Known("verdict", "A verdict on these numbers would be a guess."),

@@ -15,6 +15,10 @@ from numalab.diagnose.result import Confidence, Evidence, Finding
 from numalab.diagnose.series import CONVERGED
 from numalab.diagnose.tasks import AWAY_FAULTS
 
+#: Below it most faults are remote, more than chance on two nodes gives: not well, whatever the reason.
+MOSTLY_REMOTE = 0.5
+#: Migrations that failed, of those tried, and how many at least: then they are worth a question.
+MANY_FAILED, FEWEST_FAILED = 0.25, 1000
 #: Views whose tables were judged, and what they are called.
 _VIEWS = {
     "numactl": "nodes and distances",
@@ -47,6 +51,8 @@ class View:
         How to get that.
     narrow : bool
         Only few illnesses could show here.
+    suspect : bool
+        Something is not well, and what it lacks is what would say why.
     share : float or None
         Local share of hint faults.
     """
@@ -56,6 +62,7 @@ class View:
     lacks: str = ""
     how: str = ""
     narrow: bool = False
+    suspect: bool = False
     share: float | None = None
 
 
@@ -91,6 +98,7 @@ def _of_side(side: Side) -> Iterator[View]:
     if "numa_hint_faults" in side.counts:
         evidence = side.evidence("numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated")
         lacks = how = ""
+        suspect = False
         if side.faults < FEWEST_FAULTS:
             lacks = f"{side.faults:,.0f} hint faults, where {FEWEST_FAULTS:,} are needed"
             how = "a longer window: grep numa /proc/vmstat before and after a minute of load"
@@ -98,13 +106,28 @@ def _of_side(side: Side) -> Iterator[View]:
             lacks, how = "numa_hint_faults_local is missing", "grep numa_hint /proc/vmstat"
         else:
             evidence.append(side.derived("local share", side.share))
-        yield View(f"counters of balancing of {label}", tuple(evidence), lacks, how, share=side.share)
+            lacks = _unexplained(side)
+            suspect = bool(lacks)
+            if suspect:
+                evidence += side.evidence("pgmigrate_success", "pgmigrate_fail")
+                how = "grep 'numa\\|pgmigrate' /proc/vmstat every 10 s for a minute of load; numastat; numastat -m"
+        yield View(f"counters of balancing of {label}", tuple(evidence), lacks, how, suspect=suspect, share=side.share)
     if side.nodes:
         misses = [one["numa_miss"].evidence() for one in side.nodes.values() if "numa_miss" in one]
         hits = [one["numa_hit"].evidence() for one in side.nodes.values() if "numa_hit" in one]
         yield View(f"allocations by node of {label}", tuple((misses or hits)[:8]))
     if "numa_migrations" in side.counts:
         yield View(f"migrations over time of {label}", tuple(side.evidence("numa_migrations")))
+
+
+def _unexplained(side: Side) -> str:
+    """Say what is not well in the counters of a side though no illness shows; empty: nothing."""
+    if side.share is not None and side.share < MOSTLY_REMOTE:
+        return f"only {side.share:.0%} of the faults were local, and totals do not say why, or whether that is over"
+    failed, done = (side.value(name) or 0.0 for name in ("pgmigrate_fail", "pgmigrate_success"))
+    if failed >= FEWEST_FAILED and failed > MANY_FAILED * (failed + done):
+        return f"{failed / (failed + done):.0%} of the migrations failed, and totals do not say why"
+    return ""
 
 
 def _of_tasks(source: str, ds: xr.Dataset) -> View:
@@ -126,9 +149,10 @@ def verdict(found: Sequence[Finding], seen: Sequence[View]) -> Iterator[Finding]
     if any(one.kind == "illness" or one.id in ("counters-contradict", "not-enough-data") for one in found):
         return
     judged = [view for view in seen if not view.lacks]
-    off = any(one.id == "balancing-off" for one in found)
+    if any(one.id == "balancing-off" for one in found):
+        return
     lacking = [view for view in seen if view.lacks]
-    if judged:
+    if judged and not any(view.suspect for view in lacking):
         says = "No illness in: " + "; ".join(view.what for view in judged) + "."
         remote = any(view.share is not None and view.share < CONVERGED for view in judged)
         if remote:
@@ -138,7 +162,7 @@ def verdict(found: Sequence[Finding], seen: Sequence[View]) -> Iterator[Finding]
         more = ("grep numa /proc/vmstat before and after a minute of load shows far more",) if narrow else ()
         sure: Confidence = "low" if narrow else "medium" if lacking or remote else "high"
         yield finding("nothing-wrong", says, evidence, sure, attempts=more)
-    elif not off:
+    else:
         says = "; ".join(f"{view.what}: {view.lacks}" for view in lacking) or "The inputs hold nothing to judge."
         evidence = [one for view in lacking for one in view.evidence] or [Evidence("views of balancing or memory", 0.0)]
         how = tuple(dict.fromkeys(view.how for view in lacking if view.how)) or ("numactl -H; grep numa /proc/vmstat",)

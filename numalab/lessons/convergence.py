@@ -116,7 +116,7 @@ def home_words(runs: Mapping[str, Any]) -> str:
     for name, ds in runs.items():
         seconds = home_time(ds)
         when = f"at {seconds:.1f} s" if math.isfinite(seconds) else f"not within {SECONDS:.0f} s"
-        lines.append(f"{name}: every process on one node {when}")
+        lines.append(f"{name}: every process on one node for the first time {when}")
     return "\n".join(lines)
 
 

@@ -101,8 +101,8 @@ def test_parts_above_their_wholes():
     assert numbers(one) == {"numa_hint_faults_local": 1_002_000, "numa_hint_faults": 1_000_000}
     # read one after the other, counters may be a little apart
     assert "counters-contradict" not in found(balancing(1_000_000, 1_000_900, 0)).ids
-    assert found(balancing(2000, 500, 3000, pgmigrate_success=2000)).ids == ["counters-contradict"]
-    assert found(balancing(2000, 500, 2000, pgmigrate_success=2000)).ids == ["nothing-wrong"]
+    assert found(balancing(2000, 1500, 3000, pgmigrate_success=2000)).ids == ["counters-contradict"]
+    assert found(balancing(2000, 1500, 2000, pgmigrate_success=2000)).ids == ["nothing-wrong"]
 
 
 def test_contradicting_counters_carry_no_finding():

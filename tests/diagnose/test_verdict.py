@@ -36,6 +36,29 @@ def test_a_low_share_is_said():
     assert [one.confidence for one in found(balancing(50_000, 45_000, 900)).findings] == ["high"]
 
 
+def test_mostly_remote_is_not_well_though_no_illness_shows():
+    (one,) = found(balancing(50_000, 24_999, 900)).findings
+    assert (one.id, one.kind) == ("not-enough-data", "verdict")
+    assert "only 50% of the faults were local" in one.says
+    # other views that are fine do not outweigh it
+    assert found(balancing(50_000, 24_999, 900), hardware(32_000, 32_000)).ids == ["not-enough-data"]
+    assert found(balancing(50_000, 25_000, 900)).ids == ["nothing-wrong"]
+
+
+def test_many_failed_migrations_are_not_well_either():
+    (one,) = found(balancing(50_000, 48_000, 3000, pgmigrate_success=3000, pgmigrate_fail=1001)).findings
+    assert one.id == "not-enough-data"
+    assert "25% of the migrations failed" in one.says
+    assert numbers(one)["pgmigrate_fail"] == 1001
+    for done, failed in ((3000, 1000), (2990, 999)):
+        told = found(balancing(50_000, 48_000, done, pgmigrate_success=done, pgmigrate_fail=failed))
+        assert told.ids == ["nothing-wrong"], (done, failed)
+
+
+def test_balancing_that_is_off_gets_no_verdict():
+    assert found(balancing(0, 0, 0), hardware(32_000, 32_000)).ids == ["balancing-off"]
+
+
 def test_a_view_of_the_hardware_alone_proves_little():
     (one,) = found(hardware(32_000, 32_000)).findings
     assert (one.id, one.confidence) == ("nothing-wrong", "low")
