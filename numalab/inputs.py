@@ -174,7 +174,33 @@ def _setup(ds: xr.Dataset) -> str:
 def _from_text(name: str, path: Path, counts: Sequence[int] | None) -> list[Side]:
     source = "<stdin>" if str(path) == "-" else str(path)
     data = sys.stdin.buffer.read() if source == "<stdin>" else path.read_bytes()
-    text = decode(data)
+    return of_text(decode(data), source, name, counts, stem=_stem(path))
+
+
+def of_text(
+    text: str, source: str, name: str = "", counts: Sequence[int] | None = None, *, stem: str = "text"
+) -> list[Side]:
+    """Return the sides that a text holds: a table of LKP or MMTests, or the output of other tools.
+
+    Parameters
+    ----------
+    text : str
+    source : str
+        For messages.
+    name : str
+        Of the side; several get it in front of their own.
+    counts : sequence of int, optional
+        As of :func:`load`.
+    stem : str
+        Name of a single side without one.
+
+    Raises
+    ------
+    SidesError
+        The text is empty.
+    ValueError
+        What the readers say of it.
+    """
     if not text.strip():
         raise SidesError(f"{source}: is empty; expected a table or the output of a tool")
     if lkp.looks_like(text):
@@ -185,14 +211,18 @@ def _from_text(name: str, path: Path, counts: Sequence[int] | None) -> list[Side
         sides, skipped = from_mmtests(tables, counts), tables.skipped
     else:
         readings = read_text(text, source)
-        parts = split(readings.dataset())
-        sides = [_pooled(_side_name(name, _stem(path), label), [(path, part)]) for label, part in parts]
+        sides = of_dataset(readings.dataset(), source, name, stem=stem)
         sides[0].notes += _skipped(source, readings.skipped)
         return sides
     for side in sides:
         side.name = f"{name}-{side.name}" if name else side.name
     sides[0].notes += _skipped(source, skipped)
     return sides
+
+
+def of_dataset(ds: xr.Dataset, source: str, name: str = "", *, stem: str = "run") -> list[Side]:
+    """Return the sides that a dataset holds; parameters as of :func:`of_text`."""
+    return [_pooled(_side_name(name, stem, label), [(Path(source), part)]) for label, part in split(ds)]
 
 
 def _skipped(source: str, skipped: Sequence[Skipped]) -> list[str]:

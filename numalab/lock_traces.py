@@ -1,17 +1,17 @@
 """The lock model judged by a real kernel: the recordings ``S3_*``, where N processes ask for policies of one segment.
 
-In each case the look-ups take the lock alone (``exclusive``) or shared (``rwlock``). What work lies between two
-look-ups is taken from the shared runs, in which nobody ever waited; the model (`numalab.locks.solve_crowd`) then says
-what taking the lock alone costs.
+In each case the look-ups take the lock alone (``exclusive``) or shared (``rwlock``). How long a look-up takes on a CPU
+is measured in the shared run of the same repetition, in which nobody ever waited; the model (`numalab.locks.turns`)
+then says what taking the lock alone costs. Nothing is fitted to these recordings.
 
-The recorded machine has 8 CPUs, emulated by a host that has fewer: with ``mttcg`` two, with ``icount`` one, which runs
-the guest's CPUs in turn. So from three processes on (two, with icount) holders and waiters lose their CPU. Six
-constants are fitted, to four of the runs (`FITTED`); no row of these runs counts.
+The recorded machine has 8 CPUs, emulated by a host that has fewer. With ``mttcg`` each is a thread, and two host CPUs
+run the threads: from three processes on, holders and waiters lose their CPU, and one that spins uses it up as one that
+works does. With ``icount`` one thread runs them in turn: the ``pause`` of one that spins ends its turn, so waiting
+costs no throughput, but a task waits until its turn comes.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,28 +23,32 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from numalab.locks import Crowd, CrowdSolution, fit_positive, solve_crowd
+from numalab.locks import Work, Worked, share_cpus, take_turns
 from numalab.readers import trace
 from numalab.schema import provenance
 
-__all__ = ["FITTED", "Constants", "LockRun", "constants", "judge", "measured"]
+__all__ = ["LockRun", "judge", "measured", "section_share"]
 
 #: Host CPUs that run the guest's, by mode of the emulator (data/traces/README.md).
 HOST_CPUS = {"mttcg": 2, "icount": 1}
-#: Runs the constants are fitted to, and what of them.
-FITTED = {
-    "S3_mttcg_lookup_n2_exclusive_r1": "section: share of look-ups that waited",
-    "S3_mttcg_alloc_n2_exclusive_r1": "section with allocation: share of look-ups that waited",
-    "S3_mttcg_lookup_n4_exclusive_r1": "slices: share of look-ups that waited, throughput",
-    "S3_icount_lookup_n2_exclusive_r1": "section, slice: share of look-ups that waited, time waiting",
-}
-#: With icount a waiting task runs for this long; chosen, not fitted: there the ``pause`` of a spinning CPU lets the
-#: next one run. Ten times as much or as little changes no result by a tenth.
-ICOUNT_SPIN_S = 1e-6
-#: Half of the band: 90 % of a normal distribution.
-SIGMAS_90 = 1.645
+#: Instructions of a look-up with the lock held: counted in Debian's build of the same kernel version (6.1.192) along
+#: the path of `mpol_shared_policy_lookup`, for a red-black tree of 256 ranges (on average 7.54 nodes deep).
+SECTION_INSTRUCTIONS = 100
+#: ``-icount shift=3``: the guest's clock advances by so much with every instruction, s.
+INSTRUCTION_S = 8e-9
+#: Period of the scheduler's tick, host and guest alike: 250 a second.
+TICK_S = 0.004
+#: QEMU turns from one CPU to the next so often, ticks or not (TCG_KICK_PERIOD).
+KICK_S = 0.1
+#: Probabilities that a turn goes on by one, two, ... CPUs: counted in 7596 turns of QEMU 7.2 with ``-icount``, a 6.12
+#: guest and six or eight processes that only count, without any lock. A timer that is due is handled on account of the
+#: next CPU, which loses its turn by that; and setting the next tick ends the turn of a CPU if no other's comes sooner.
+PLACES = (0.032, 0.386, 0.454, 0.123, 0.005)
 #: The monitor of the recordings reads numa_maps, and so asks for policies, so often.
 MONITOR_HZ = 1.0
+#: Runs of the model per case, dealt out to its repetitions.
+SEEDS = 30
+BAND = (0.05, 0.95)
 QUANTITIES = {
     "contended_share": "look-ups that waited, of all",
     "waiting_share": "time waiting, of all processes' time",
@@ -152,54 +156,29 @@ def _measured(ds: xr.Dataset) -> LockRun:
     )
 
 
-# ---------------------------------------------------------------- the constants
-@dataclass(frozen=True)
-class Constants:
-    """What was fitted, s: the lock held by one look-up; a task's time on a CPU others want, working and waiting."""
+# ---------------------------------------------------------------- the work
+@lru_cache(maxsize=8)
+def section_share(kind: str) -> float:
+    """Return the share of a look-up's instructions that one process executes with the lock held.
 
-    section_s: float
-    slice_s: float
-    spin_slice_s: float
-
-    def crowd(self, run: LockRun, cycle_s: float) -> Crowd:
-        """Return the model of a run whose look-ups are `cycle_s` of CPU time apart."""
-        return Crowd(run.tasks, run.cpus, cycle_s - self.section_s, self.section_s, self.slice_s, self.spin_slice_s)
-
-
-@lru_cache(maxsize=1)
-def constants() -> dict[tuple[str, str], Constants]:
-    """Fit the constants to the runs in `FITTED` and to the shared runs beside them: (mode, kind) -> constants.
-
-    With mttcg a look-up between allocations holds the lock longer, for reasons not known; with icount it does not.
+    Parameters
+    ----------
+    kind : str
+        lookup or alloc.
     """
-    two, allocating, four, turns = (measured(name) for name in FITTED)
-    shared = {run.name: _partner(run.name) for run in (two, allocating, four, turns)}
+    return SECTION_INSTRUCTIONS * INSTRUCTION_S / measured(f"S3_icount_{kind}_n1_rwlock_r1").cycle_s
 
-    def section(run: LockRun) -> float:
-        # Two tasks, each on a CPU: one finds the lock taken for as long as the other holds it.
-        return run.contended_share * shared[run.name].cycle_s
 
-    def four_tasks(slices: NDArray[np.float64]) -> list[float]:
-        solution = solve_crowd(Constants(section(two), slices[0], slices[1]).crowd(four, shared[four.name].cycle_s))
-        throughput = four.ops / shared[four.name].ops
-        return [math.log(solution.contended_share / four.contended_share), math.log(solution.ratio / throughput)]
+@lru_cache(maxsize=8)
+def _section_s(mode: str, kind: str) -> float:
+    """Return how long the lock is held, s. That does not grow with the processes, as page allocation does."""
+    alone = [measured(name).cycle_s for name in trace.names() if name.startswith(f"S3_{mode}_{kind}_n1_rwlock_")]
+    return section_share(kind) * float(np.mean(alone))
 
-    def taking_turns(times: NDArray[np.float64]) -> list[float]:
-        solution = solve_crowd(Constants(times[0], times[1], ICOUNT_SPIN_S).crowd(turns, shared[turns.name].cycle_s))
-        return [
-            math.log(solution.contended_share / turns.contended_share),
-            math.log(solution.waiting_share / turns.waiting_share),
-        ]
 
-    slices = fit_positive(four_tasks, (5e-4, 2e-4)).tolist()
-    times = fit_positive(taking_turns, (0.15 * shared[turns.name].cycle_s, 1e-2)).tolist()
-    icount = Constants(times[0], times[1], ICOUNT_SPIN_S)
-    return {
-        ("mttcg", "lookup"): Constants(section(two), *slices),
-        ("mttcg", "alloc"): Constants(section(allocating), *slices),
-        ("icount", "lookup"): icount,
-        ("icount", "alloc"): icount,
-    }
+def _work(run: LockRun, shared: LockRun) -> Work:
+    section_s = _section_s(run.mode, run.kind)
+    return Work(run.tasks, shared.cycle_s - section_s, section_s)
 
 
 # ---------------------------------------------------------------- judging
@@ -216,17 +195,16 @@ def judge(runs: Sequence[str | PathLike[str]] | None = None) -> list[dict[str, A
     -------
     list of dict
         Repetitions of a case are one row per quantity; runs used for fitting have rows of their own.
-        ``trace`` : case, with its repetition where it was used for fitting
+        ``trace`` : case
         ``quantity`` : key of `QUANTITIES`
         ``real``, ``real_low``, ``real_high`` : median and range; with fewer than three repetitions the widest relative
         half range of the same quantity and kind of work among cases with three, and more than one process
-        ``model``, ``low``, ``high`` : median and 90 % band: spread of runs so long, over the shared runs' paces; None
-        where the model has nothing to say
+        ``model``, ``low``, ``high`` : median and 90 % band over `SEEDS` runs of the model
         ``ratio`` : model / real
         ``inside`` : the real median is in the band, or the model within 25 % of it; with fewer than three repetitions
-        also if the real range, if no wider than a factor of 3, meets the band. Never where the band is wider than that
-        ``counted`` : False for fitted rows, and where model and recording are zero by construction
-        ``fitted`` : whether the run was used for fitting
+        also if the real range, if no wider than a factor of 3, meets the band. Never where the band is wider than
+        that, unless both are 0
+        ``counted`` : False where model and recording are zero by construction
         ``why`` : a word on the row
 
     Raises
@@ -239,15 +217,11 @@ def judge(runs: Sequence[str | PathLike[str]] | None = None) -> list[dict[str, A
     at_hand = {run.name: run for run in found.values()}
     cases: dict[str, list[_Pair]] = {}
     for where, run in found.items():
-        key = run.name if run.name in FITTED else run.case
         shared = None
         if run.label == "exclusive":
             shared = at_hand.get(_partner_name(run.name)) or _partner(where)
-        cases.setdefault(key, []).append(_Pair(run, shared))
-    repeated: dict[str, list[_Pair]] = {}
-    for pairs in cases.values():
-        repeated.setdefault(pairs[0].run.case, []).extend(pairs)
-    spreads = _spreads(repeated.values())
+        cases.setdefault(run.case, []).append(_Pair(run, shared))
+    spreads = _spreads(cases.values())
     return [row for key, pairs in cases.items() for row in _rows(key, pairs, spreads)]
 
 
@@ -277,7 +251,7 @@ def _partner(where: str) -> LockRun:
 
 
 def _spreads(cases: Iterable[list[_Pair]]) -> dict[tuple[str, str], float]:
-    """Return the widest relative half range per (kind, quantity) of cases with three repetitions, fitted or not."""
+    """Return the widest relative half range per (kind, quantity) of cases with three repetitions."""
     widest: dict[tuple[str, str], float] = {}
     for pairs in cases:
         # A single process waits for the monitor only; that says nothing of how others scatter.
@@ -294,9 +268,10 @@ def _spreads(cases: Iterable[list[_Pair]]) -> dict[tuple[str, str], float]:
 def _rows(key: str, pairs: list[_Pair], spreads: dict[tuple[str, str], float]) -> list[dict[str, Any]]:
     first = pairs[0].run
     if first.label != "exclusive":
-        zeros = [_row(key, name, [pair.value(name) for pair in pairs], None, None) for name in list(QUANTITIES)[:2]]
+        never = np.zeros(SEEDS)
+        rows = [_row(key, name, [pair.value(name) for pair in pairs], None, never) for name in list(QUANTITIES)[:2]]
         why = "shared look-ups never wait for each other: zero by construction"
-        return [row | {"model": 0.0, "low": 0.0, "high": 0.0, "counted": False, "why": why} for row in zeros]
+        return [row | {"counted": False, "why": why} for row in rows]
     model = _model(pairs)
     rows = []
     for quantity in QUANTITIES:
@@ -307,21 +282,18 @@ def _rows(key: str, pairs: list[_Pair], spreads: dict[tuple[str, str], float]) -
 
 
 def _row(
-    key: str, quantity: str, values: list[float], spread: float | None, model: tuple[float, float, float] | None
+    key: str, quantity: str, values: list[float], spread: float | None, model: NDArray[np.float64]
 ) -> dict[str, Any]:
     real, real_low, real_high = float(np.median(values)), min(values), max(values)
     if spread is not None:
         real_low = max(0.0, min(real_low, real * (1 - spread)))
         real_high = max(real_high, real * (1 + spread))
-    middle, low, high = model or (None, None, None)
-    ratio = inside = None
-    if middle is not None and low is not None and high is not None:
-        ratio = middle / real if real else None
-        # A range of the recordings wider than a factor of 3 would meet anything.
-        wide = real_high > 3 * real_low
-        hit = low <= real <= high if spread is None or wide else real_low <= high and low <= real_high
-        close = ratio is not None and abs(ratio - 1) <= 0.25
-        inside = bool((hit or close) and high <= 3 * low)
+    low, middle, high = (float(value) for value in np.quantile(model, (BAND[0], 0.5, BAND[1])))
+    # A range of the recordings wider than a factor of 3 would meet anything.
+    wide = real_high > 3 * real_low
+    hit = low <= real <= high if spread is None or wide else real_low <= high and low <= real_high
+    close = abs(middle - real) <= 0.25 * real
+    both_zero = real == middle == 0
     return {
         "trace": key,
         "quantity": quantity,
@@ -331,70 +303,69 @@ def _row(
         "model": middle,
         "low": low,
         "high": high,
-        "ratio": ratio,
-        "inside": inside,
-        "counted": inside is not None and key not in FITTED,
-        "fitted": key in FITTED,
-        "why": "",
+        "ratio": middle / real if real else None,
+        "inside": both_zero or bool((hit or close) and high <= 3 * low),
+        "counted": True,
+        "why": "both as good as 0" if both_zero else "",
     }
 
 
-def _model(pairs: list[_Pair]) -> dict[str, tuple[float, float, float]]:
-    """Return the model's median and band of each quantity, over the paces of the shared runs."""
-    answers: dict[str, list[tuple[float, float]]] = {name: [] for name in QUANTITIES}
-    for pair in pairs:
-        assert pair.shared is not None
-        fit = constants()[pair.run.mode, pair.run.kind]
-        if pair.run.tasks == 1:
-            for name, value in _watched(pair.run, pair.shared, fit).items():
-                answers[name].append(value)
-            continue
-        solution = _solved(fit.crowd(pair.run, pair.shared.cycle_s))
-        for name in QUANTITIES:
-            answers[name].append((getattr(solution, name), solution.deviation(name, pair.run.seconds)))
-    return {name: _band(some) for name, some in answers.items()}
+def _model(pairs: list[_Pair]) -> dict[str, NDArray[np.float64]]:
+    """Return what the model has for each quantity: (SEEDS,) each, the repetitions taken in turn."""
+    answers = [_one_run(pairs[seed % len(pairs)], seed) for seed in range(SEEDS)]
+    return {name: np.array([answer[name] for answer in answers]) for name in QUANTITIES}
 
 
-@lru_cache(maxsize=64)
-def _solved(crowd: Crowd) -> CrowdSolution:
-    return solve_crowd(crowd)
-
-
-def _watched(run: LockRun, shared: LockRun, fit: Constants) -> dict[str, tuple[float, float]]:
-    """Return what a single process shows: value and deviation.
-
-    It waits only for the monitor, which once a second asks for the policy of every mapping. A look-up of the monitor
-    finds the lock held with the share of time it is held; and the process comes while the monitor has it as often.
-    """
-    held = fit.section_s / shared.cycle_s
-    # On one CPU the two meet only when the monitor is let in, and when it ends; else at each of its look-ups.
-    meetings = run.lookups - run.ops if run.cpus > 1 else run.seconds * MONITOR_HZ
-    waits = 2 * held * meetings
-    time = run.seconds * run.tasks
-    wait_s = fit.section_s if run.cpus > 1 else fit.slice_s
+def _one_run(pair: _Pair, seed: int) -> dict[str, float]:
+    run, shared = pair.run, pair.shared
+    assert shared is not None
+    work = _work(run, shared)
+    if run.tasks == 1:
+        return _watched(run, work, np.random.default_rng(seed))
+    worked = _worked(work, run.mode, run.seconds, seed)
+    free = min(run.tasks, run.cpus) * run.seconds / shared.cycle_s
     return {
-        "contended_share": (waits / run.lookups, math.sqrt(waits) / run.lookups),
-        "waiting_share": (waits * wait_s / time, math.sqrt(2 * waits) * wait_s / time),
-        "ratio": (1.0, 0.0),
+        "contended_share": worked.contended / worked.lookups,
+        "waiting_share": worked.wait_s / (run.seconds * run.tasks),
+        "ratio": worked.lookups / free,
     }
 
 
-def _band(some: list[tuple[float, float]]) -> tuple[float, float, float]:
-    values, lows = [value for value, _ in some], [value - SIGMAS_90 * sigma for value, sigma in some]
-    return float(np.median(values)), max(0.0, min(lows)), max(value + SIGMAS_90 * sigma for value, sigma in some)
+@lru_cache(maxsize=1024)
+def _worked(work: Work, mode: str, seconds: float, seed: int) -> Worked:
+    rng = np.random.default_rng(seed)
+    if mode == "icount":
+        return take_turns(work, (TICK_S, KICK_S), PLACES, seconds, rng)
+    return share_cpus(work, HOST_CPUS[mode], TICK_S, seconds, rng)
+
+
+def _watched(run: LockRun, work: Work, rng: np.random.Generator) -> dict[str, float]:
+    """Return what a single process shows. It waits only for the monitor, which asks for the policy of every mapping.
+
+    A look-up of the monitor finds the lock held with the share of time it is held; and the process comes while the
+    monitor has it as often.
+    """
+    # On one CPU the two meet only when the monitor is let in; else at each of its look-ups.
+    meetings = run.lookups - run.ops if run.cpus > 1 else round(run.seconds * MONITOR_HZ)
+    waits = 2 * int(rng.binomial(meetings, work.held_share))
+    # On one CPU the other has it for a turn.
+    wait_s = work.section_s if run.cpus > 1 else TICK_S
+    return {
+        "contended_share": waits / run.lookups,
+        "waiting_share": waits * wait_s / run.seconds,
+        "ratio": 1.0,
+    }
 
 
 def _why(run: LockRun, quantity: str, row: dict[str, Any]) -> str:
-    if row["fitted"]:
-        return f"fitted: {FITTED[row['trace']]}"
     if row["inside"]:
-        return ""
+        return str(row["why"])
     if row["high"] > 3 * row["low"]:
-        return "the model's own band is wider than a factor of 3"
-    if run.tasks == 1:
-        return "the monitor, or the process, loses its CPU now and then while the other waits: not modelled"
-    if run.mode == "icount":
-        return "how the emulator turns from one CPU to the next is not known; drawing the next one comes closest so far"
-    if run.tasks <= run.cpus:
-        return "interrupts and other work of the host stop a holder now and then though it has a CPU: not modelled"
-    return "how the host shares out its CPUs is known by two fitted constants only"
+        return "few events: the model's own band is wider than a factor of 3"
+    if run.mode == "mttcg" and run.tasks <= run.cpus and quantity != "contended_share":
+        return "the host's interrupts stop a holder now and then, and a slow look at the lock counts too: not modelled"
+    if run.kind == "alloc":
+        return "page allocation has locks of its own, at which processes sleep and wake each other: not modelled"
+    if run.tasks <= 2:
+        return "the recorded kernel counts its look-ups: it may hold the lock for more instructions than a stock build"
+    return "turns are drawn; how the emulator passes them on in a ring that waits is known on average only"

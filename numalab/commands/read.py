@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +134,7 @@ def _print(readings: Readings) -> None:
         print("skipped: nothing")
         return
     print(f"skipped: {plural(len({(skip.file, skip.line) for skip in skipped}), 'line')}")
-    for block in _blocks(skipped):
+    for block in readings.skipped_blocks:
         first, last = block[0], block[-1]
         lines = f"line {first.line}" if first.line == last.line else f"lines {first.line}-{last.line}"
         if not first.line:  # a file as a whole
@@ -171,13 +170,3 @@ def _where(found: Found) -> str:
     parts = [found.file] if found.file else []
     parts += [f"line {found.line}"] if found.line else []
     return ", ".join(parts) + ": " if parts else ""
-
-
-def _blocks(skipped: tuple[Skipped, ...]) -> list[list[Skipped]]:
-    """Put neighbouring lines skipped for the same reason together."""
-    # Blank lines belong to nobody, so neighbours may be a few lines apart.
-    breaks, number_ = [0], 0
-    for before, after in pairwise(skipped):
-        number_ += (before.file, before.reason) != (after.file, after.reason) or after.line - before.line > 3
-        breaks.append(number_)
-    return [[skip for _, skip in block] for _, block in groupby(zip(breaks, skipped, strict=True), key=lambda p: p[0])]

@@ -6,24 +6,26 @@ The lock of the thread ``policy_lock`` guards the policies of one file or segmen
     A CPU for each task, up to thousands of tasks: ticket spinlock, MCS queue, reader-writer lock, RCU, empty tree.
 ``simulate``
     The same, event by event.
-``solve_crowd``, ``Crowd``
-    More tasks than CPUs, so that holders and waiters lose their CPU: what small virtual machines show.
+``share_cpus``, ``take_turns``, ``Work``
+    Fewer CPUs than tasks, so that holders and waiters lose their CPU: what small virtual machines show.
 """
 
-from numalab.locks.crowd import Crowd, CrowdSolution, solve_crowd
 from numalab.locks.events import Simulated, simulate
 from numalab.locks.fitting import fit_positive
-from numalab.locks.queue import KINDS, Lock, Solution, solve
+from numalab.locks.queue import KINDS, Lock, Solution, solve, stationary
+from numalab.locks.turns import Work, Worked, share_cpus, take_turns
 
 __all__ = [
     "KINDS",
-    "Crowd",
-    "CrowdSolution",
     "Lock",
     "Simulated",
     "Solution",
+    "Work",
+    "Worked",
     "fit_positive",
+    "share_cpus",
     "simulate",
     "solve",
-    "solve_crowd",
+    "stationary",
+    "take_turns",
 ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "Lock", "Solution", "solve"]
+__all__ = ["KINDS", "Lock", "Solution", "solve", "stationary"]
 
 #: How look-ups are kept apart, and what that makes them wait for.
 KINDS = {
@@ -138,7 +138,7 @@ def solve(lock: Lock, tasks: int | Sequence[int] | NDArray[np.int64]) -> Solutio
 
 def _solve_one(lock: Lock, n: int) -> tuple[float, ...]:
     k = np.arange(n + 1, dtype=np.float64)
-    share, per_state = _stationary(lock, k), _waiting(lock, k)
+    share, per_state = stationary(lock, n), _waiting(lock, k)
     away = float(share @ (n - k))
     throughput = away / lock.away_s
     waiting = float(share @ per_state)
@@ -149,9 +149,9 @@ def _solve_one(lock: Lock, n: int) -> tuple[float, ...]:
     return throughput, area, waiting / n, waiting, waiting / throughput, contended
 
 
-def _stationary(lock: Lock, k: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return P(k), k tasks at what is served one by one: (n + 1,)."""
-    n = len(k) - 1
+def stationary(lock: Lock, tasks: int) -> NDArray[np.float64]:
+    """Return the shares of time in which 0, 1, ... of so many tasks are at what is served one by one: (tasks + 1,)."""
+    n, k = tasks, np.arange(tasks + 1, dtype=np.float64)
     if lock.exclusive:
         service = np.cumsum(np.log(lock.service_s(k[1:])))
     elif lock.lines and lock.atomic_s:

@@ -366,8 +366,8 @@ def claims_table(answer: Sequence[Claim]) -> str:
     return table(["claim", "published", "model", "5-95 %", "real", "holds", "note"], rows, right=(2, 3, 4))
 
 
-def remarks(found: Sequence[Result]) -> str:
-    """Say what was fitted, what it hangs on, and why some rows do not hold."""
+def remarks(found: Sequence[Result], width: int = 116) -> str:
+    """Say what was fitted, what it hangs on, and why some rows do not hold; lines of ``width`` characters."""
     costs = " and ".join(f"{one.per_mapping_ns} ns with {cpus} CPUs" for cpus, one in READINGS.items())
     parts = (
         f"Fitted: one cost, what each mapping adds to a migration, to the throughput before the patch: {costs}. The "
@@ -382,7 +382,7 @@ def remarks(found: Sequence[Result]) -> str:
         "after the other in that order, so that the first forked are locked out the longest. In the model all are "
         "locked out equally long.",
     )
-    return "\n".join(textwrap.fill(part, 116) for part in parts)
+    return "\n".join(textwrap.fill(part, width) for part in parts)
 
 
 def _sensitivity(found: Sequence[Result]) -> str:

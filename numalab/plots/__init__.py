@@ -12,23 +12,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from numalab.plots.curves import astray, local, pages, perf, scan, tasks_astray, waiting
+from numalab.plots.arrays import page_moves, pages_on, whereabouts
+from numalab.plots.curves import astray, local, pages, perf, rate, scan, tasks_astray, waiting
+from numalab.plots.forkorder import ForkOrder
 from numalab.plots.maps import faults, nodes
 from numalab.plots.moves import moves
 from numalab.plots.pagemap import PageMap, watched
+from numalab.plots.parts import Beside, Parts
 from numalab.plots.picture import Picture, PictureError, Sides, stacked
 from numalab.plots.published import contention, published
 from numalab.plots.spans import Span, Spans, counters
+from numalab.plots.verdicts import VerdictMap
 
 __all__ = [
     "PLOTS",
+    "Beside",
+    "ForkOrder",
     "PageMap",
+    "Parts",
     "Picture",
     "PictureError",
     "Plot",
     "Sides",
     "Span",
     "Spans",
+    "VerdictMap",
     "astray",
     "contention",
     "counters",
@@ -36,14 +44,18 @@ __all__ = [
     "local",
     "moves",
     "nodes",
+    "page_moves",
     "pages",
+    "pages_on",
     "perf",
     "published",
+    "rate",
     "scan",
     "stacked",
     "tasks_astray",
     "waiting",
     "watched",
+    "whereabouts",
 ]
 
 

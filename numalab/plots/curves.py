@@ -254,6 +254,37 @@ def scan(given: Sides, *, seconds: float | None = None) -> Curves:
     return Curves("scan period", "s", parts, end_of(sides, seconds, "scan_period_ms"))
 
 
+def rate(given: Sides, name: str, what: str, *, seconds: float | None = None) -> Curves:
+    """Show how fast a counter grows, between neighbouring samples, thousands a second.
+
+    Parameters
+    ----------
+    given, seconds
+        As of :func:`pages`.
+    name : str
+        A cumulative variable without other axes than run and time.
+    what : str
+        What it counts.
+    """
+    sides = sides_of(given)
+    lines, words = [], []
+    for position, (side, ds) in enumerate(sides.items()):
+        need(ds, name)
+        dim = axis_of(ds, name)
+        times = ds[dim].values
+        grown = ds[name].transpose("run", dim).values / 1000
+        values = np.diff(grown, axis=1) / np.diff(times)
+        lines.append(_line(side, times[1:], values, _side_look(position)))
+        if values.shape[1]:
+            last = float(np.median(values[:, -1]))
+            words.append(f"{side}: {last:.1f} thousand {what} a second at {times[-1]:.1f} s{runs_words(ds)}.")
+        else:
+            words.append(f"{side}: nothing counted yet.")
+    part = Panel("", lines, " ".join(words))
+    end = end_of(sides, seconds, name)
+    return Curves(what, "thousand/s", [part], end, form=".1f", band=_band_words(sides))
+
+
 def waiting(given: Sides, *, seconds: float | None = None) -> Curves:
     """Show the share of tasks asleep on pages under migration or on locks, between neighbouring samples."""
     sides = sides_of(given)

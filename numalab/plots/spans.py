@@ -104,7 +104,11 @@ class Spans(Picture):
                 ax.plot([x, x], [one.low, one.high], color=colour, lw=3, alpha=0.55, solid_capstyle="butt")
                 dots = one.values if len(one.values) > 1 else ()
                 ax.plot(np.full(len(dots), x) + 0.22 * width, dots, "o", color="white", mec=colour, ms=3.5, mew=0.9)
-            ax.plot(at, middle, ls="none", marker=marker, ms=9, color=colour, mec="black", mew=0.7, label=name)
+            # whole also at 0, where the axes end
+            ax.plot(
+                at, middle, ls="none", marker=marker, ms=9, color=colour, mec="black", mew=0.7, label=name,
+                clip_on=False, zorder=3,
+            )  # fmt: skip
         style.dress(ax, "", "", self.what)
         ax.set_xticks(range(len(self.groups)), self.groups, fontsize=style.FONT - 1)
         ax.set_xlim(-0.6, len(self.groups) - 0.4)

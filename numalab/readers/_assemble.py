@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numalab.readers import node_numastat, numa_maps, sched, tasks
+from numalab.readers import memcg, node_numastat, numa_maps, sched, tasks
 from numalab.readers._text import ReadError
 from numalab.schema import FAULT_KINDS, TASK_STATES
 
@@ -23,6 +23,10 @@ VMSTAT = (
 )
 #: Beginnings of the names of further counters that are kept (states, which may fall, begin with nr_).
 FURTHER = ("numa_", "pgmigrate", "thp_migration", "pgpromote", "pgdemote", "pgfault", "pgmajfault")
+
+
+#: Bytes of a page in which the memory of cgroups is counted.
+BYTES_OF_PAGE = 4096
 
 
 @dataclass
@@ -46,6 +50,8 @@ class Parts:
     names, process_of : dict
         Task -> name, task -> process, of tasks that must be labels.
     process_names : dict
+    small_areas : dict
+        Process -> small mappings below and above its largest, when it had most.
     """
 
     node_of: dict[int, int] = field(default_factory=dict)
@@ -58,6 +64,7 @@ class Parts:
     names: dict[int, str] = field(default_factory=dict)
     process_of: dict[int, int] = field(default_factory=dict)
     process_names: dict[int, str] = field(default_factory=dict)
+    small_areas: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def see_nodes(self, nodes: Iterable[int], source: str = "") -> dict[int, int]:
         """Add nodes to the labels, and return node -> position.
@@ -98,6 +105,9 @@ class Parts:
             order = sorted(self.process_names)
             self.coords["process"] = order
             self.coords["process_name"] = (("process",), [self.process_names[process] for process in order])
+            for i, side in enumerate(("below", "above") if self.small_areas else ()):
+                counts = [self.small_areas.get(process, (-1, -1))[i] for process in order]
+                self.coords[f"process_small_{side}"] = (("process",), counts)
 
 
 # ---------------------------------------------------------------- time
@@ -382,23 +392,71 @@ def _carried(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.nan_to_num(filled, nan=0.0)
 
 
+def add_affinity(parts: Parts, axis: str, changes: Sequence[tuple[float, int, frozenset[int]]]) -> None:
+    """Add how many CPUs of each node a task may use: what was last seen holds on.
+
+    Parameters
+    ----------
+    parts : Parts
+        Whose CPUs and tasks are known.
+    axis : str
+        Time axis to make.
+    changes : sequence of (time, tid, CPUs)
+    """
+    changes = [change for change in changes if change[1] in parts.names]
+    if not changes:
+        return
+    times = sorted({time for time, _, _ in changes})
+    nodes = parts.see_nodes([])
+    position = {tid: i for i, tid in enumerate(sorted(parts.names))}
+    table = np.full((1, len(times), len(position), len(nodes)), -1, dtype=np.int64)
+    for time, tid, cpus in changes:
+        on = [sum(parts.node_of.get(cpu) == node for cpu in cpus) for node in parts.nodes]
+        table[0, times.index(time) :, position[tid]] = on
+    parts.coords[axis] = np.array(times) - parts.zero
+    parts.variables["task_cpus_allowed"] = (("run", axis, "task", "node"), table)
+
+
 # ---------------------------------------------------------------- memory
 
 
-def add_memory(parts: Parts, axis: str, report: numa_maps.Report, begins: Sequence[float] = ()) -> None:
+def add_cgroup(parts: Parts, axis: str, looks: Sequence[tuple[float, memcg.Sample]]) -> None:
+    """Add the memory of a cgroup by kind and node, in pages of 4 KiB."""
+    kinds = list(dict.fromkeys(kind for _, sample in looks for kind in sample.nodes))
+    position = parts.see_nodes({node for _, sample in looks for row in sample.nodes.values() for node in row})
+    table = np.zeros((1, len(looks), len(kinds), len(position)), dtype=np.int64)
+    for i, (_, sample) in enumerate(looks):
+        size = 1 if sample.version == 1 else BYTES_OF_PAGE
+        for kind, row in sample.nodes.items():
+            for node, value in row.items():
+                table[0, i, kinds.index(kind), position[node]] = value // size
+    parts.coords[axis] = np.array([time for time, _ in looks]) - parts.zero
+    parts.coords["cgroup_memory"] = np.array(kinds)
+    parts.variables["cgroup_pages"] = (("run", axis, "cgroup_memory", "node"), table)
+
+
+def add_memory(
+    parts: Parts, axis: str, report: numa_maps.Report, begins: Sequence[float] = (), *, policies: bool = False
+) -> None:
     """Add pages of 4 KiB by mapping and node: one region per mapping of each process.
 
     Processes that share memory each have it among their regions, so the sum over all may count a page more than once.
+    With ``policies`` the policy of each region, how many processes map its pages, and how many small mappings are not
+    among them are added too.
     """
     processes = report.processes
     times = [process.time or 0.0 for process in processes]
     which = rounds(times, [process.pid for process in processes], begins)
     count = _axis(parts, axis, times, which)
     found: dict[tuple[int, int, str], dict[int, dict[int, int]]] = {}
+    policy: dict[tuple[int, int, str], str] = {}
+    sharers: dict[tuple[int, int, str], int] = {}
     for r, process in zip(which.tolist(), processes, strict=True):
         for mapping in process.mappings:
             key = (process.pid, mapping.start, mapping.name)
             pages = found.setdefault(key, {}).setdefault(r, {})
+            policy[key] = mapping.policy
+            sharers[key] = max(sharers.get(key, 0), mapping.counts.get("mapmax", 1))
             for node, number in mapping.base_pages().items():
                 pages[node] = pages.get(node, 0) + number
     used = {n for rows in found.values() for pages in rows.values() for n in pages}
@@ -416,4 +474,11 @@ def add_memory(parts: Parts, axis: str, report: numa_maps.Report, begins: Sequen
         [f"{parts.process_names[pid]}-{pid} {start:x} {name}".strip() for pid, start, name in order]
     )
     parts.coords["region_process"] = (("region",), [pid for pid, _, _ in order])
+    if policies:
+        parts.coords["region_policy"] = (("region",), [policy[key] for key in order])
+        parts.coords["region_sharers"] = (("region",), [sharers[key] for key in order])
+        # a process that ends has fewer and fewer
+        for one in processes:
+            if one.small is not None:
+                parts.small_areas[one.pid] = max(one.small, parts.small_areas.get(one.pid, (0, 0)), key=sum)
     parts.variables["pages"] = (("run", axis, "region", "node"), table)

@@ -208,6 +208,20 @@ class Readings(Sequence[Reading]):
         ]
         return tuple(sorted([*found, *self.unread], key=lambda skip: (skip.file, skip.line)))
 
+    @property
+    def skipped_blocks(self) -> list[list[Skipped]]:
+        """The lines that were not used, neighbours with the same reason together."""
+        # Blank lines belong to nobody, so neighbours may be a few lines apart.
+        found: list[list[Skipped]] = []
+        for skip in self.skipped:
+            before = found[-1][-1] if found else None
+            same = before and (before.file, before.reason) == (skip.file, skip.reason)
+            if before and same and skip.line - before.line <= 3:
+                found[-1].append(skip)
+            else:
+                found.append([skip])
+        return found
+
     def datasets(self) -> dict[str, xr.Dataset]:
         """Return the runs that can be made, by format (a format that comes again gets a number)."""
         found: dict[str, xr.Dataset] = {}

@@ -44,6 +44,10 @@ def _understood(report: Report) -> list[Found]:
         found.append(Found(0, f"{plural(len(report.stats), 'look')} at the statistics of a task{swapped}"))
     if report.maps:
         found.append(Found(0, f"{plural(len(report.maps.processes), 'look')} at the memory of a process"))
+    if report.cgroup:
+        found.append(Found(0, f"{plural(len(report.cgroup), 'look')} at the memory of the cgroup by node"))
+    if report.cgroup_counters:
+        found.append(Found(0, f"{plural(len(report.cgroup_counters.samples), 'look')} at the cgroup's own counters"))
     found.append(Found(0, f"ended: {report.stop}" if report.stop else "the recorder was killed, or still runs"))
     return found
 
@@ -66,7 +70,11 @@ def dataset(report: Report) -> xr.Dataset:
     if report.stats:
         _assemble.add_tasks(parts, "time_sched", [], report.stats, report.times, report.source)
     if report.maps is not None:
-        _assemble.add_memory(parts, "time_memory", report.maps, report.times)
+        _assemble.add_memory(parts, "time_memory", report.maps, report.times, policies=True)
+    if report.affinity and parts.node_of:
+        _assemble.add_affinity(parts, "time_affinity", report.affinity)
+    if report.cgroup:
+        _assemble.add_cgroup(parts, "time_cgroup", report.cgroup)
     parts.coords["kernel"] = ("run", [report.head["release"]])
     parts.finish()
     title = f"{report.head.get('what')} on {report.head.get('host')}, {report.head['release']}"
@@ -88,13 +96,26 @@ def _counters(parts: Parts, report: Report) -> None:
     assert report.counters is not None
     samples = report.counters.samples
     values, lines = [one.values for one in samples], [one.line for one in samples]
-    _assemble.add_counters(parts, "time", report.times, values, lines, report.source)
+    _assemble.add_counters(parts, "time", report.times, values, lines, report.source, more=_of_cgroup(report))
     if report.nodes is not None:
         _assemble.add_numastat(parts, "time", report.nodes)
     if len(report.memory) == len(report.times):
         for name, key in (("free_pages", "MemFree"), ("total_pages", "MemTotal")):
             table = [[kb.get(node, {}).get(key, 0) // 4 for node in parts.nodes] for kb in report.memory]
             parts.variables[name] = (("run", "time", "node"), np.array([table], np.int64))
+
+
+def _of_cgroup(report: Report) -> list[dict[str, int]]:
+    """Return the cgroup's own counters at each time, as long as it is there; then they stay."""
+    if report.cgroup_counters is None:
+        return []
+    looks = {sample.time: sample.values for sample in report.cgroup_counters.samples}
+    out: list[dict[str, int]] = []
+    for time in report.times:
+        values = looks.get(time)
+        now = {f"cgroup_{name}": value for name, value in values.items()} if values else out[-1] if out else {}
+        out.append(now)
+    return out
 
 
 def _provenance(parts: Parts, report: Report) -> dict[str, Any]:

@@ -82,6 +82,8 @@ class Process:
     line : int
     label : str
         Last other text above it.
+    small : tuple of int or None
+        Small mappings with written pages that are not listed, at lower and at higher addresses than the largest.
     """
 
     time: float | None
@@ -90,6 +92,7 @@ class Process:
     mappings: tuple[Mapping, ...]
     line: int
     label: str = ""
+    small: tuple[int, int] | None = None
 
 
 @dataclass
@@ -139,7 +142,8 @@ def _read_log(report: Report, text: str, sized: bool) -> None:
                 raise ReadError(report.source, number, f"expected '<address> <policy> ...', got {quote(line)}; {CUT}")
             mappings.append(_mapping(int(match[1], 16), match[2], number, report.source, sized))
         pid, comm = _owner(record.fields, report.source, record.line)
-        report.processes.append(Process(record.time, pid, comm, tuple(mappings), record.line))
+        small = _small(record.fields)
+        report.processes.append(Process(record.time, pid, comm, tuple(mappings), record.line, small=small))
 
 
 class _Paste:
@@ -204,6 +208,11 @@ def _owner(fields: dict[str, str], source: str, line: int) -> tuple[int, str]:
     if not fields.get("pid", "").isdecimal():
         raise ReadError(source, line, f"expected '@ <seconds> pid=<n> comm=<name>', got {fields or 'no pid'}")
     return int(fields["pid"]), fields.get("comm", "")
+
+
+def _small(fields: dict[str, str]) -> tuple[int, int] | None:
+    below, above = fields.get("below", ""), fields.get("above", "")
+    return (int(below), int(above)) if below.isdecimal() and above.isdecimal() else None
 
 
 def _mapping(start: int, rest: str, line: int, source: str, sized: bool) -> Mapping:

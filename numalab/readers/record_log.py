@@ -10,18 +10,19 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from numalab.readers import meminfo, node_numastat, numa_maps, numactl, sched, vmstat
+from numalab.readers import memcg, meminfo, node_numastat, numa_maps, numactl, sched, vmstat
 from numalab.readers._text import CUT, ReadError, Skipped, quote
 from numalab.readers.tasks import Row
 
 #: The version of the log that this reader knows.
 VERSION = 1
 #: Kinds whose readers take logs: the lines of all others are blank in their texts, so line numbers stay.
-LOGS = ("vmstat", "numastat", "sched", "numa_maps")
+LOGS = ("vmstat", "numastat", "sched", "numa_maps", "cgroup_stat")
 
 _FIRST = re.compile(r"@ 0\.0+ kind=record$")
 _STAMP = re.compile(r"@ (\d+\.\d+) kind=(\w+)(.*)$")
 _TASK = re.compile(r"(\d+) (\d+) (\S) (\d+) (\d+) (\d+) (\d+) (\S+)$")
+_ALLOWED = re.compile(r"(\d+) (\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)$")
 _CPU = re.compile(r" cpu_ms=(\d+\.\d+)$")
 
 
@@ -47,6 +48,12 @@ class Report:
     stats : list of sched.Task
         Those that did not change are repeated at each look.
     maps : numa_maps.Report or None
+    affinity : list of (time, tid, CPUs)
+        Which CPUs a task may use, from then on.
+    cgroup : list of (time, node counts)
+        Of the cgroup that was followed: what memory.numa_stat printed.
+    cgroup_counters : vmstat.Report or None
+        Its own counters, where the kernel has such.
     notes : list of (line, text)
         What the recorder left out, and why.
     cpu_ms : list of float
@@ -68,6 +75,9 @@ class Report:
     stats: list[sched.Task] = field(default_factory=list)
     swapped: bool = False
     maps: numa_maps.Report | None = None
+    affinity: list[tuple[float, int, frozenset[int]]] = field(default_factory=list)
+    cgroup: list[tuple[float, memcg.Sample]] = field(default_factory=list)
+    cgroup_counters: vmstat.Report | None = None
     notes: list[tuple[int, str]] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
     stop: str = ""
@@ -132,6 +142,8 @@ class _Parts:
         self.meminfo: list[str] = []
         #: Time, and tasks whose statistics are the same as before.
         self.same: list[tuple[float, int, list[int]]] = []
+        #: Time, line and text of each look at the memory of a cgroup.
+        self.cgroup: list[tuple[float, int, list[str]]] = []
 
     def fail(self, number: int, problem: str) -> ReadError:
         return ReadError(self.report.source, number, f"{problem}; {CUT}")
@@ -146,6 +158,8 @@ class _Parts:
             self.time, self.kind = float(stamp[1]), stamp[2]
             if self.kind in LOGS:
                 self.texts[self.kind][number - 1] = f"@ {stamp[1]}{stamp[3]}"
+            elif self.kind == "cgroup":
+                self.cgroup.append((self.time, number, []))
             elif self.kind == "end":
                 cpu = _CPU.match(stamp[3])
                 self.report.times.append(self.time)
@@ -167,6 +181,10 @@ class _Parts:
             self.task(number, line)
         elif self.kind == "same" and all(word.isdecimal() for word in line.split()):
             self.same.append((self.time, number, [int(word) for word in line.split()]))
+        elif self.kind == "affinity":
+            self.affinity(number, line)
+        elif self.kind == "cgroup":
+            self.cgroup[-1][2].append(line)
         elif self.kind == "note":
             self.report.notes.append((number, line))
         elif self.kind == "stop":
@@ -198,6 +216,16 @@ class _Parts:
             Row(self.time, pid, tid, match[8], match[3], cpu, -1, user, system, minor, -1, -1, number)
         )
 
+    def affinity(self, number: int, line: str) -> None:
+        match = _ALLOWED.match(line)
+        if match is None:
+            raise self.fail(number, f"expected tid and a list of CPUs, got {quote(line)}")
+        cpus: set[int] = set()
+        for part in match[2].split(","):
+            first, _, last = part.partition("-")
+            cpus |= set(range(int(first), int(last or first) + 1))
+        self.report.affinity.append((self.time, int(match[1]), frozenset(cpus)))
+
     # ------------------------------------------------------------ the readers of each kind
 
     def text(self, kind: str) -> str:
@@ -219,6 +247,13 @@ class _Parts:
             report.skipped += stats.skipped
         if "pid=" in (text := self.text("numa_maps")) and re.search(r"(?m)^[0-9a-f]", text):
             report.maps = numa_maps.parse(text, source)
+        if text := self.text("cgroup_stat"):
+            report.cgroup_counters = vmstat.parse(text, source)
+        for time, number, lines in self.cgroup:
+            try:
+                report.cgroup.append((time, memcg.parse("\n".join(lines), source).samples[0]))
+            except ReadError as error:
+                raise self.fail(number + error.line, error.problem.removesuffix(f"; {CUT}")) from error
         node_of = report.node_of
         report.rows = [row._replace(node=node_of.get(row.cpu, -1)) for row in report.rows]
 

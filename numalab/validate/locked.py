@@ -22,8 +22,8 @@ def rows(traces: Sequence[Trace]) -> list[Row]:
 
 def _row(found: Mapping[str, Any], traces: Sequence[Trace]) -> Row:
     name, real, model, low, high = (found[key] for key in ("trace", "real", "model", "low", "high"))
-    same = ("quantity", "real", "real_low", "real_high", "model", "low", "high", "ratio", "fitted", "counted", "why")
-    near = model is not None and (low <= real <= high or abs(model - real) <= CLOSE * real)
+    same = ("quantity", "real", "real_low", "real_high", "model", "low", "high", "ratio", "counted", "why")
+    near = low <= real <= high or abs(model - real) <= CLOSE * real
     return Row(
         case=name,
         trace=name,
@@ -31,7 +31,8 @@ def _row(found: Mapping[str, Any], traces: Sequence[Trace]) -> Row:
         kind="quantity",
         n_real=sum(one.name == name or one.name.startswith(f"{name}_r") for one in traces),
         inside=bool(found["inside"]),
-        strict=near and high <= WIDEST * low,
+        strict=near and (high <= WIDEST * low or not real + model),
         sign=None,
+        fitted=False,
         **{key: found[key] for key in same},
     )

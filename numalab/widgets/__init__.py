@@ -8,6 +8,8 @@
     Controls.
 ``Predict``, ``Exercise``, ``Problem``
     A guess before the run; problems whose numbers are seeds.
+``Diagnosed``, ``Compared``
+    Places for the output of tools, read and judged at once.
 ``Printed``, ``Table``, ``ClaimsTable``
     Text and tables that are wider than a notebook.
 
@@ -18,6 +20,7 @@ Every widget can be driven from code: ``explorer.set(t=7)``, ``guess.give(12)``,
 """
 
 from numalab.widgets.controls import Knob, choice, slider, steps, switch
+from numalab.widgets.diagnosed import Compared, Diagnosed
 from numalab.widgets.explorer import Explorer
 from numalab.widgets.jobs import Computation, Setup
 from numalab.widgets.printed import ClaimsTable, Printed, Table
@@ -25,7 +28,9 @@ from numalab.widgets.questions import Exercise, Predict, Problem
 
 __all__ = [
     "ClaimsTable",
+    "Compared",
     "Computation",
+    "Diagnosed",
     "Exercise",
     "Explorer",
     "Knob",

@@ -10,6 +10,7 @@ from typing import Any
 import ipywidgets as w
 
 _WIDE = {"description_width": "initial"}
+_SHOWN = "max-height:24em; overflow:auto; font-size:12px; line-height:1.3"
 #: Besides the words a sign, so that no colour is needed.
 _RIGHT, _WRONG = "✓", "✗"
 
@@ -62,7 +63,7 @@ class Predict:
         self.field.value = guess
         self._take()
 
-    def compare(self, result: float | str, words: str = "") -> str:
+    def compare(self, result: float | str, words: str = "", *, who: str = "The model") -> str:
         """Show the guess beside the result.
 
         Parameters
@@ -70,6 +71,8 @@ class Predict:
         result : float or str
         words : str
             What to say of the result, in place of the number.
+        who : str
+            Whose result it is.
 
         Returns
         -------
@@ -78,9 +81,9 @@ class Predict:
         """
         answer = words or self._with_unit(result)
         if self.guess is None:
-            text = f"The model: {answer}. (No guess was taken.)"
+            text = f"{who}: {answer}. (No guess was taken.)"
         else:
-            text = f"Your guess: {self._with_unit(self.guess)}. The model: {answer}."
+            text = f"Your guess: {self._with_unit(self.guess)}. {who}: {answer}."
             if self._choices:
                 text += f" {_RIGHT} As you said." if self.guess == result else f" {_WRONG} Not as you said."
         self.words.value = _status(text)
@@ -123,6 +126,8 @@ class Problem:
     unit : str
     choices : sequence of str
         For answers that are words.
+    shown : str
+        Text in columns that stands below the question, as a tool printed it.
     """
 
     text: str
@@ -132,6 +137,7 @@ class Problem:
     tolerance: float = 0.0
     unit: str = ""
     choices: Sequence[str] = ()
+    shown: str = ""
 
     def is_right(self, given: float | str) -> bool:
         """Tell whether an answer is right."""
@@ -215,7 +221,10 @@ class Exercise:
     def _choose(self, seed: int) -> None:
         self.problem = self._make(seed)
         text = html.escape(self.problem.text)
-        self.text.value = f"<p style='line-height:1.4; white-space:pre-wrap'>{text}</p>"
+        shown = f"<pre tabindex='0' style='{_SHOWN}'>{html.escape(self.problem.shown)}</pre>"
+        self.text.value = f"<p style='line-height:1.4; white-space:pre-wrap'>{text}</p>" + shown * bool(
+            self.problem.shown
+        )
         if self.problem.choices:
             self.field.options, self.field.value = list(self.problem.choices), None
         self.words.value = _status("Not checked yet.")

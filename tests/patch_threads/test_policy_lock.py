@@ -112,7 +112,7 @@ def test_the_patch_is_shown_not_judged(outcome):
 
 def test_the_real_kernel(outcome):
     four, eight = claim(outcome, "4 processes"), claim(outcome, "8 processes")
-    assert four.real == pytest.approx((330832 / 682080 + 331280 / 587184) / 2)
+    assert four.real == pytest.approx(371024 / 723040)
     assert eight.real == pytest.approx(260624 / 711648)
     assert (four.holds, eight.holds) == (True, True)
     two = claim(outcome, "2 processes")
