@@ -132,6 +132,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_validate(commands)
     _add_live(commands)
     _add_record(commands)
+    _add_twin(commands)
     _add_catalogs(commands)
     return parser
 
@@ -459,6 +460,48 @@ def _add_record(commands: _Commands[argparse.ArgumentParser]) -> None:
     record.add_argument("--keep-log", action="store_true", help="do not remove the log when the run is saved")
     record.add_argument("--force", action="store_true", help="overwrite what is there")
     _add_json(record)
+
+
+def _add_twin(commands: _Commands[argparse.ArgumentParser]) -> None:
+    twin = _add(
+        commands,
+        "twin",
+        "twin:main",
+        "build a recorded machine and its processes in the model, and ask what would be if",
+        "Make machine, processes, memory and kernel of the model from a recording, run it with several seeds for as\n"
+        "long as the recording lasts, and print what was recorded beside the twin's median and 90 % band. How memory\n"
+        "is touched is fitted; what else is assumed is said. Where the twin does not fit the recording it warns, with\n"
+        "each what-if again.\n\n"
+        "A what-if is one or several of these, with commas between:\n"
+        "  off, on            NUMA balancing off or on (also numa_balancing=0 or 1)\n"
+        "  kernel=RELEASE     rules of another release or tree; recorded settings stay\n"
+        "  patch=NAME         with a patch\n"
+        "  scan_size_mb=64    a setting by its name in debugfs or sysctl, or any switch of `numalab kernels`\n"
+        "  remote_cost=1000   a parameter of the model\n"
+        "  bind=NODE          tasks and memory bound to a node, or to several: bind=0+1\n"
+        "  cpubind=NODE       tasks bound, memory as recorded\n"
+        "  interleave         memory interleaved over all nodes",
+        """numalab twin runs/mine.nc
+        numalab twin runs/mine.nc --what-if off --what-if kernel=6.14 --what-if scan_size_mb=64,bind=0
+        numalab twin data/traces/b_wrongnode_bound_2x2_r1 --seeds 8 -o runs/twin.png""",
+    )
+    twin.add_argument(
+        "file", metavar="RECORDED", help="a run that was recorded: .nc, its folder, or the recorder's log"
+    )
+    twin.add_argument(
+        "--what-if",
+        metavar="CHANGE",
+        action="append",
+        default=[],
+        help="compare with the twin as it is; may come again",
+    )
+    twin.add_argument("--seeds", type=arguments.count, metavar="N", help="runs of each (default: 12)")
+    twin.add_argument(
+        "--rate", type=arguments.rate, metavar="PAGES", help="pages that each thread visits a second (default: fitted)"
+    )
+    twin.add_argument("-o", "--out", metavar="OUT", help="save the twin's runs (.nc), or a figure (.png, .svg)")
+    twin.add_argument("--force", action="store_true", help="overwrite what is there")
+    _add_json(twin)
 
 
 def _add_catalogs(commands: _Commands[argparse.ArgumentParser]) -> None:

@@ -15,6 +15,8 @@ event, progress
     Rows of a table whose length differs between runs. Each run uses its first
     ``event_count`` (``perf_record_count``) rows; the rest is padding, -1 in
     integers and NaN in floats. A run's records need no time axis in common.
+cgroup_memory
+    Kinds of memory of a cgroup, as the kernel names them.
 counter, node_counter
     Names of counters that only some kernels or tools have.
 """
@@ -117,8 +119,17 @@ COORDS: dict[str, Variable] = {
     "task_name": Variable(("task",), "str", "1", "name of the task"),
     "process": Variable(("process",), "int64", "1", "process id"),
     "process_name": Variable(("process",), "str", "1", "name of the process"),
+    "process_small_below": Variable(
+        ("process",), "int64", "1", "small mappings with written pages below the largest (-1: unknown)"
+    ),
+    "process_small_above": Variable(
+        ("process",), "int64", "1", "small mappings with written pages above the largest (-1: unknown)"
+    ),
     "region": Variable(("region",), "str", "1", "memory region"),
     "region_process": Variable(("region",), "int64", "1", "process the region belongs to (-1: several)"),
+    "region_policy": Variable(("region",), "str", "1", "memory policy of the region, as numa_maps prints it last"),
+    "region_sharers": Variable(("region",), "int64", "1", "most processes that map a page of the region"),
+    "cgroup_memory": Variable(("cgroup_memory",), "str", "1", "kind of memory of a cgroup"),
     "kind": Variable(("kind",), "str", "1", "kind of hint fault: shared or private"),
     "counter": Variable(("counter",), "str", "1", "name of a counter"),
     "node_counter": Variable(("node_counter",), "str", "1", "name of a counter per node"),
@@ -148,6 +159,9 @@ VARIABLES: dict[str, Variable] = {
     "pages": Variable(("run", "time", "region", "node"), "int64", "pages", "pages of the region on the node"),
     "free_pages": Variable(("run", "time", "node"), "int64", "pages", "free pages on the node"),
     "total_pages": Variable(("run", "time", "node"), "int64", "pages", "pages of memory that the node has"),
+    "cgroup_pages": Variable(
+        ("run", "time", "cgroup_memory", "node"), "int64", "pages", "pages of the cgroup on the node, by kind of memory"
+    ),
     # tasks
     "task_node": _task("int32", "1", "node the task runs on (-1: not started, ended or unknown)"),
     "task_cpu": _task("int32", "1", "CPU the task runs on (-1: not started, ended or unknown)"),
@@ -157,6 +171,9 @@ VARIABLES: dict[str, Variable] = {
         "1",
         "state of the task (-1: not started, ended or unknown)",
         codes=("running", "sleeping", "waiting", "stopped", "zombie", "idle"),
+    ),
+    "task_cpus_allowed": Variable(
+        ("run", "time", "task", "node"), "int32", "1", "CPUs of the node that the task may use (-1: unknown)"
     ),
     "threads": Variable(("run", "time", "process", "node"), "int32", "1", "threads of the process on CPUs of the node"),
     "preferred_nid": _task("int32", "1", "preferred node of the task (-1: none)"),
@@ -313,7 +330,7 @@ def _check_axis(ds: xr.Dataset, dim: str) -> list[str]:
         time = ds[dim].values
         if time.dtype.kind == "f" and not (np.isfinite(time).all() and (np.diff(time) > 0).all()):
             return [f"{dim}: expected strictly increasing finite seconds"]
-    elif dim in {"node", "node2", "task", "process", "cpu", "region", "counter", "node_counter"}:
+    elif dim in {"node", "node2", "task", "process", "cpu", "region", "counter", "node_counter", "cgroup_memory"}:
         if dim not in ds.coords:
             return [f"{dim}: expected a coordinate with the labels"]
         if len(np.unique(ds[dim].values)) != ds.sizes[dim]:

@@ -29,6 +29,8 @@ from numalab.workload import Workload
 BATCH = 64
 #: Largest value of a numeric switch, and longest simulated time in seconds.
 MOST, MOST_S = 1_000_000_000, 1_000_000.0
+#: Stands for every region where visits are scaled.
+ALL_REGIONS = "all"
 #: What spans the grid of runs.
 SEVERAL = (list, tuple, range, np.ndarray)
 #: Numeric switches of which 0 makes no kernel.
@@ -69,8 +71,9 @@ def simulate(
         Stop a run this long after all threads of every process were first on one node; the rest of its record
         repeats the last state.
     rates : mapping of str to int or sequence of int, optional
-        How often a region of the workload is visited, of 1000 of what the workload says. Sequences span the grid
-        as those of parameters do; the coordinate is ``rate_<region>``.
+        How often a region of the workload is visited, of 1000 of what the workload says; ``all`` stands for every
+        region that is not named. Sequences span the grid as those of parameters do; the coordinate is
+        ``rate_<region>``.
     progress : bool
         Show a progress bar on stderr.
     **parameters : int or sequence of int
@@ -364,7 +367,7 @@ def _grid(
         lists[name] = _whole_numbers(name, given, least, most)
     regions = sorted({region.name for region in workload.regions})
     for name, given in rates.items():
-        if name not in regions:
+        if name not in (*regions, ALL_REGIONS):
             raise SimulationError(f"rates: the workload has no region {name!r}; it has {', '.join(regions)}")
         lists[f"rate_{name}"] = _whole_numbers(f"rates: {name}", given, 1, 1_000_000)
     combinations = list(product(*lists.values()))
@@ -406,7 +409,8 @@ def _rate_permille(
         return None
     names = [name.split("/")[0] for name in region_names(workload)]
     of_access = [names[g] for g in layout.vma_region[layout.access_vma]]
-    columns = [values[f"rate_{name}"][chosen] if name in rates else np.full(len(chosen), 1000) for name in of_access]
+    rest = values[f"rate_{ALL_REGIONS}"][chosen] if ALL_REGIONS in rates else np.full(len(chosen), 1000)
+    columns = [values[f"rate_{name}"][chosen] if name in rates else rest for name in of_access]
     return np.stack(columns, axis=1)
 
 

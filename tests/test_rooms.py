@@ -31,6 +31,8 @@ ROOMS = (
         "quantities",
         "decisions",
         "decisions.*",
+        "twin",
+        "twin.*",
     ),
     ("text of real tools, live systems", "readers", "readers.*", "writers", "writers.*", "record", "record.*", "live"),
     ("many batches", "sweep", "pool"),

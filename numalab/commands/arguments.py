@@ -27,6 +27,11 @@ def percent(text: str) -> float:
     return _above_0(text, "a percentage")
 
 
+def rate(text: str) -> float:
+    """Return pages per second above 0."""
+    return _above_0(text, "pages per second")
+
+
 def seconds(text: str) -> float:
     """Return seconds above 0."""
     return _above_0(text, "seconds")

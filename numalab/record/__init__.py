@@ -23,10 +23,15 @@ tasks
     A line for each task alive: pid, tid, state, CPU, user and system time (ticks of 10 ms), minor faults, name.
 sched
     With ``pid=`` and ``tid=``: the NUMA part of /proc/PID/task/TID/sched, and the time the task ran.
+affinity
+    A line for each task whose allowed CPUs were not known, or have changed: tid, list of CPUs.
+cgroup, cgroup_stat
+    Of a cgroup that is followed: lines of its memory.numa_stat, and counters of its memory.stat.
 same
     Numbers of the tasks whose statistics are those of their last ``sched``.
 numa_maps
-    With ``pid=`` and ``comm=``: the lines of the process's large mappings.
+    With ``pid=`` and ``comm=``: the lines of the process's large mappings; ``below=`` and ``above=`` are the numbers
+    of small mappings with written pages at lower and higher addresses than the largest.
 note
     A sentence on something left out, and why.
 end

@@ -17,9 +17,12 @@ class Follow(Protocol):
     ----------
     what : str
         For people.
+    folder : Path or None
+        Of the cgroup, if it is one.
     """
 
     what: str
+    folder: Path | None
 
     def pids(self, root: Path) -> list[int] | None:
         """Return those alive; None when no other can come any more, so that the recording is over."""
@@ -29,6 +32,7 @@ class Everything:
     """All processes of the machine that this user sees, without the recorder itself."""
 
     what = "all processes"
+    folder: Path | None = None
 
     def pids(self, root: Path) -> list[int]:
         """Return those alive."""
@@ -41,6 +45,8 @@ class Tree:
 
     A process whose parent comes and ends between two looks belongs to nobody's tree, and is missed.
     """
+
+    folder: Path | None = None
 
     def __init__(self, roots: Iterable[int], what: str = "") -> None:
         self._roots = set(roots)
@@ -99,7 +105,9 @@ class Cgroup:
     def __init__(self, name: str, root: Path = Path("/")) -> None:
         base = root / "sys/fs/cgroup"
         below = base / name.removeprefix("/sys/fs/cgroup").lstrip("/")
-        self.folder = next((path for path in (below, Path(name)) if (path / "cgroup.procs").is_file()), None)
+        self.folder: Path | None = next(
+            (path for path in (below, Path(name)) if (path / "cgroup.procs").is_file()), None
+        )
         if self.folder is None:
             raise RecordError(f"{name}: expected a cgroup, a folder below {base} with a file cgroup.procs")
         self.what = f"cgroup {name}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from numalab.record._follow import Follow
 from numalab.record._machine import Machine
-from numalab.record._procfs import File, Gone
+from numalab.record._procfs import File, Gone, whole
 from numalab.record._tasks import Process, Task, page_kb
 
 #: What the recorder may use, of one CPU. Statistics and memory maps, which may be many and long, are looked at less
@@ -18,9 +18,11 @@ BUDGET, STATISTICS_SHARE, MEMORY_SHARE = 0.01, 0.45, 0.15
 #: Processes and mappings below these are left out, kB and pages; at most so many processes, the largest.
 SMALLEST_KB, SMALLEST_PAGES, MOST_PROCESSES = 4096, 256, 32
 
-#: Counters of /proc/vmstat that have to do with scans, faults and migrations.
+#: Counters of /proc/vmstat, and of a cgroup's memory.stat, that have to do with scans, faults and migrations.
 _VMSTAT = re.compile(rb"(?m)^(?:numa_|pgmigrate|thp_migration|pgpromote|pgdemote|pgfault|pgmajfault)\w* \d+\n")
 _NODE_MEMORY = re.compile(rb"(?m)^Node \d+ (?:MemTotal|MemFree): .*\n")
+#: Rows of memory.numa_stat: version 2, and those of version 1 with the cgroups below.
+_NUMA_STAT = re.compile(rb"(?m)^(?:anon|file|shmem|anon_thp|hierarchical_\w+=\d+)(?: N\d+=\d+)+\n")
 _PAGES = re.compile(rb" N\d+=(\d+)")
 _PAGE_KB = re.compile(rb" kernelpagesize_kB=(\d+)")
 
@@ -114,8 +116,10 @@ class Sampler:
                 out += process.look()
             except Gone:
                 self._drop(process.pid)
-        if not self._no_statistics and self._statistics.due(at, self._every):
-            out += self._timed(self._statistics, at, self._numa_statistics, stamp)
+        if self._follow.folder is not None:
+            out += self._cgroup(stamp, self._follow.folder)
+        if self._statistics.due(at, self._every):
+            out += self._timed(self._statistics, at, self._of_tasks, stamp)
         if self._memory.due(at, self._every):
             out += self._timed(self._memory, at, self._maps, stamp)
         out += [stamp + b"note\n" + note.encode() + b"\n" for note in self._unsaid]
@@ -156,6 +160,24 @@ class Sampler:
             memory += _NODE_MEMORY.findall(meminfo.read())
         return [*counters, *memory]
 
+    def _cgroup(self, stamp: bytes, folder: Path) -> list[bytes]:
+        """Read the memory of the cgroup by node, and its own counters."""
+        out: list[bytes] = []
+        for kind, name, wanted in (
+            (b"cgroup", "memory.numa_stat", _NUMA_STAT),
+            (b"cgroup_stat", "memory.stat", _VMSTAT),
+        ):
+            try:
+                lines = wanted.findall(whole(folder / name))
+            except Gone:
+                self.say(f"the cgroup has no {name}: it has no memory controller, or is gone")
+                continue
+            except PermissionError:
+                self.say(f"the cgroup's {name} is left out: it needs root")
+                continue
+            out += (stamp, kind, b"\n", *lines) if lines else ()
+        return out
+
     # ------------------------------------------------------------ processes
 
     def _look_at_processes(self) -> bool:
@@ -187,6 +209,23 @@ class Sampler:
         self._denied.discard(pid)
 
     # ------------------------------------------------------------ statistics
+
+    def _of_tasks(self, stamp: bytes) -> list[bytes]:
+        statistics = [] if self._no_statistics else self._numa_statistics(stamp)
+        return [*statistics, *self._affinity(stamp)]
+
+    def _affinity(self, stamp: bytes) -> list[bytes]:
+        """Read which CPUs tasks may use, where that is new."""
+        out: list[bytes] = []
+        for process in self._processes.values():
+            for tid, task in process.tasks.items():
+                try:
+                    told = task.allowed(process.task_folder(tid))
+                except (Gone, PermissionError):
+                    # ended, or shown to its user only: then it counts as unknown
+                    continue
+                out += [b"%d %s\n" % (tid, told)] if told else []
+        return [stamp, b"affinity\n", *out] if out else []
 
     def _numa_statistics(self, stamp: bytes) -> list[bytes]:
         """Read the NUMA statistics of all tasks; those unchanged are only named."""
@@ -236,7 +275,7 @@ class Sampler:
         for pid in self._large_processes():
             process = self._processes[pid]
             try:
-                lines = self._large_mappings(pid, process.memory())
+                lines, below, above = self._large_mappings(pid, process.memory())
             except Gone:
                 continue
             except PermissionError:
@@ -245,7 +284,8 @@ class Sampler:
                 self.say("memory maps of other users' processes are left out: /proc/PID/numa_maps needs root")
                 continue
             name = process.leader.line.split()[-1].replace(b"=", b"_")
-            out += (stamp, b"numa_maps pid=%d comm=%s\n" % (pid, name), *lines)
+            head = b"numa_maps pid=%d comm=%s below=%d above=%d\n" % (pid, name, below, above)
+            out += (stamp, head, *lines)
         return out
 
     def _large_processes(self) -> list[int]:
@@ -264,15 +304,24 @@ class Sampler:
             self._large[pid] = set()
         return list(self._large)
 
-    def _large_mappings(self, pid: int, maps: bytes) -> list[bytes]:
+    def _large_mappings(self, pid: int, maps: bytes) -> tuple[list[bytes], int, int]:
+        """Return the lines of the large mappings, and how many small ones with written pages lie on either side.
+
+        Since 6.4 the scanner goes by areas, so how many there are beside the largest tells how often it comes to that.
+        """
         known = self._large[pid]
-        lines = []
-        for line in maps.splitlines(keepends=True):
-            start = line[: line.find(b" ")]
-            if start in known or _pages(line) >= SMALLEST_PAGES:
+        lines, small, most, largest = [], [], 0, 0
+        for number, line in enumerate(maps.splitlines(keepends=True)):
+            start, pages = line[: line.find(b" ")], _pages(line)
+            if start in known or pages >= SMALLEST_PAGES:
                 known.add(start)
                 lines.append(line)
-        return lines
+                if pages > most:
+                    most, largest = pages, number
+            elif b" anon=" in line:
+                small.append(number)
+        below = sum(number < largest for number in small)
+        return lines, below, len(small) - below
 
 
 def _pages(line: bytes) -> int:

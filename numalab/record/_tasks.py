@@ -12,6 +12,9 @@ _PF_KTHREAD = 0x00200000
 #: Where the NUMA part of /proc/PID/task/TID/sched begins, in the order in which they are printed.
 _NUMA_PART = (b"\nmm->numa_scan_seq", b"\nnuma_pages_migrated", b"\nnuma_migrations", b"\nnuma_faults")
 _RUN_TIME = b"\nse.sum_exec_runtime"
+_ALLOWED = b"\nCpus_allowed_list:"
+#: The CPUs a task may use are looked at in its first looks, when programs bind themselves, then every tenth time.
+_FIRST_LOOKS, _EVERY = 3, 10
 
 
 class Task:
@@ -26,13 +29,26 @@ class Task:
         Of its process.
     """
 
-    __slots__ = ("_sched", "_stat", "_told", "_was", "flags", "line", "rss_pages", "threads", "tid")
+    __slots__ = (
+        "_allowed",
+        "_looks",
+        "_sched",
+        "_stat",
+        "_told",
+        "_was",
+        "flags",
+        "line",
+        "rss_pages",
+        "threads",
+        "tid",
+    )
 
     def __init__(self, folder: str, pid: int, tid: int) -> None:
         self.tid = tid
         self.line = b""
         self.threads = self.rss_pages = self.flags = 0
-        self._was = self._told = b""
+        self._was = self._told = self._allowed = b""
+        self._looks = 0
         self._stat = File(f"{folder}/stat")
         self._sched: File | None = None
         self.look(pid)
@@ -70,6 +86,24 @@ class Task:
         changed = told != self._told
         self._told = told
         return told, changed
+
+    def allowed(self, folder: str) -> bytes:
+        """Read which CPUs it may use, where that was not known or has changed; else, and where it is not said, empty.
+
+        Raises
+        ------
+        Gone
+        """
+        self._looks += 1
+        if self._looks > _FIRST_LOOKS and self._looks % _EVERY:
+            return b""
+        raw = whole(f"{folder}/status")
+        start = raw.find(_ALLOWED) + len(_ALLOWED)
+        told = raw[start : raw.find(b"\n", start)].strip() if start >= len(_ALLOWED) else b""
+        if told == self._allowed:
+            return b""
+        self._allowed = told
+        return told
 
     def close(self) -> None:
         """Close its files."""

@@ -192,3 +192,46 @@ def test_a_real_machine_of_two_nodes():
     how = runs.provenance(ds)
     assert how["sysctl"]["numa_balancing_scan_delay_ms"] == 500
     assert how["stop"] == "the command has ended"
+
+
+def test_cpus_that_tasks_may_use(log):
+    more = "@ 0.000000 kind=affinity\n100 0-3\n101 1,3\n@ 0.000000 kind=end cpu_ms"
+    log = log.replace("@ 0.000000 kind=end cpu_ms", more, 1)
+    log = log.replace("@ 20.000000 kind=end", "@ 20.000000 kind=affinity\n100 2-3\n9 0\n@ 20.000000 kind=end", 1)
+    ds = read_record(log, "a.log").dataset()
+    assert ds.time_affinity.values.tolist() == [0, 20]
+    # CPUs 0 and 1 are node 0's, 2 and 3 node 2's; of task 200 nothing is known, and nobody else knows task 9
+    assert ds.task_cpus_allowed.values.tolist() == [
+        [[[2, 2], [1, 1], [-1, -1]], [[0, 2], [1, 1], [-1, -1]]],
+    ]
+    refuses(read_record, log.replace("101 1,3", "101 1-,3"), log.splitlines().index("101 1,3") + 1, "list of CPUs")
+
+
+def test_the_memory_and_counters_of_a_cgroup(log):
+    for at, anon, faults in ((0, 8192, 100), (10, 16384, 130)):
+        end = f"@ {at}.000000 kind=end"
+        more = f"@ {at}.000000 kind=cgroup\nanon N0={anon} N2=4096\nfile N0=0 N2=12288\n"
+        more += f"@ {at}.000000 kind=cgroup_stat\npgfault 40\nnuma_hint_faults {faults}\n"
+        log = log.replace(end, more + end, 1)
+    reading = read_record(log, "a.log")
+    assert "2 looks at the memory of the cgroup by node" in [found.what for found in reading.understood]
+    ds = reading.dataset()
+    assert ds.cgroup_memory.values.tolist() == ["anon", "file"]
+    assert ds.cgroup_pages.values.tolist() == [[[[2, 1], [0, 3]], [[4, 1], [0, 3]]]]
+    # from the first look; the cgroup was gone at the third
+    own = ds.counters.sel(counter="cgroup_numa_hint_faults")
+    assert own.values.tolist() == [[0, 30, 30]]
+    cut = log.replace("anon N0=8192 N2=4096", "anon N0=8192 N2")
+    refuses(read_record, cut, cut.splitlines().index("anon N0=8192 N2") + 1, "N<node>=<number>")
+
+
+def test_policies_sharers_and_small_areas(log):
+    log = log.replace("7f0000000000 default anon=600 dirty=600 N0", "7f0000000000 bind:0 anon=600 mapmax=3 N0", 1)
+    ds = read_record(log, "a.log").dataset()
+    region = {str(r).rpartition("-100 ")[2].split()[0]: i for i, r in enumerate(ds.region.values)}
+    at = region["7f0000000000"]
+    # the policy it had last; most processes that ever mapped a page
+    assert (ds.region_policy.values[at], ds.region_sharers.values[at]) == ("default", 3)
+    # the heap lies below the largest mapping; later nothing does
+    assert (ds.process_small_below.sel(process=100), ds.process_small_above.sel(process=100)) == (1, 0)
+    assert ds.process_small_below.sel(process=200) == -1

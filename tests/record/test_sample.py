@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from numalab.record import Everything, Tree, _machine, _procfs, _tasks
+from numalab.record import Cgroup, Everything, Tree, _machine, _procfs, _tasks
 from numalab.record._sample import MOST_PROCESSES, Sampler, Share
 from tests.record.fake import Fake, database, put, sched, stat, vmstat
 
@@ -56,7 +56,8 @@ def test_an_interval(tmp_path):
     assert len(lines) == 8
     # process 200 is small (100 pages); the heap of 90 pages is small, two huge pages are 1024 of 4 KiB
     [(stamp, lines)] = of(text, "numa_maps")
-    assert stamp == "numa_maps pid=100 comm=db"
+    # the heap lies below the largest mapping, of huge pages
+    assert stamp == "numa_maps pid=100 comm=db below=1 above=0"
     assert [line.split()[0] for line in lines] == ["55d0c0000000", "7f0000000000", "7f1000000000"]
 
 
@@ -282,3 +283,69 @@ def test_numa_part_of_every_grammar():
     faults = b"numa_migrations, 4\nnuma_faults_memory, 0, 0, 1, 1, 5"
     assert _tasks.numa_part(head + ran + b"prio : 120\n" + faults) == ran + faults + b"\n"
     assert _tasks.numa_part(head + ran) == b""
+
+
+def test_cpus_that_tasks_may_use_are_named_when_they_change(tmp_path):
+    fake = database(tmp_path)
+    status = tmp_path / "proc/100/task/100/status"
+    put(status, "Name:\tdb\nCpus_allowed:\tf\nCpus_allowed_list:\t0-3\nMems_allowed_list:\t0,2\n")
+    look = sampler(tmp_path, Tree([100]), every=1e-9)
+    assert of(look.interval(0.0)[0], "affinity") == [("affinity", ["100 0-3"])]
+    assert of(look.interval(10.0)[0], "affinity") == []
+    put(status, "Name:\tdb\nCpus_allowed_list:\t2\n")
+    assert of(look.interval(20.0)[0], "affinity") == [("affinity", ["100 2"])]
+    # after three looks it is looked at every tenth time only: at the tenth
+    put(status, "Name:\tdb\nCpus_allowed_list:\t0-1\n")
+    later = [of(look.interval(10.0 * n)[0], "affinity") for n in range(3, 10)]
+    assert later == [*[[]] * 6, [("affinity", ["100 0-1"])]]
+    fake.end(100)
+
+
+NUMA_STAT = """anon N0=8192 N2=4096
+file N0=0 N2=12288
+kernel_stack N0=4096 N2=0
+shmem N0=4096 N2=0
+anon_thp N0=0 N2=0
+workingset_refault_anon N0=0 N2=0
+"""
+MEMORY_STAT = "anon 12288\npgfault 40\nnuma_pte_updates 300\nnuma_hint_faults 200\nnuma_pages_migrated 10\n"
+
+
+def test_the_memory_of_a_cgroup(tmp_path):
+    database(tmp_path)
+    base = tmp_path / "sys/fs/cgroup/db"
+    put(base / "cgroup.procs", "100\n")
+    put(base / "memory.numa_stat", NUMA_STAT)
+    put(base / "memory.stat", MEMORY_STAT)
+    look = sampler(tmp_path, Cgroup("db", tmp_path))
+    text, _ = look.interval(0.0)
+    assert of(text, "cgroup") == [
+        ("cgroup", ["anon N0=8192 N2=4096", "file N0=0 N2=12288", "shmem N0=4096 N2=0", "anon_thp N0=0 N2=0"])
+    ]
+    assert of(text, "cgroup_stat") == [
+        ("cgroup_stat", ["pgfault 40", "numa_pte_updates 300", "numa_hint_faults 200", "numa_pages_migrated 10"])
+    ]
+    assert look.notes == []
+    # version 1: pages, and those of the cgroups below in rows of their own
+    put(base / "memory.numa_stat", "total=3 N0=2 N2=1\nhierarchical_total=7 N0=5 N2=2\nhierarchical_anon=7 N0=5 N2=2\n")
+    text, _ = look.interval(1.0)
+    assert of(text, "cgroup") == [("cgroup", ["hierarchical_total=7 N0=5 N2=2", "hierarchical_anon=7 N0=5 N2=2"])]
+
+
+def test_a_cgroup_without_memory_files_says_so(tmp_path):
+    database(tmp_path)
+    put(tmp_path / "sys/fs/cgroup/db/cgroup.procs", "100\n")
+    look = sampler(tmp_path, Cgroup("db", tmp_path))
+    text, _ = look.interval(0.0)
+    assert of(text, "cgroup") == of(text, "cgroup_stat") == []
+    assert look.notes == [
+        f"the cgroup has no {name}: it has no memory controller, or is gone"
+        for name in ("memory.numa_stat", "memory.stat")
+    ]
+
+
+def test_only_a_cgroup_has_its_files_read(tmp_path):
+    database(tmp_path)
+    put(tmp_path / "sys/fs/cgroup/memory.numa_stat", NUMA_STAT)
+    text, _ = sampler(tmp_path, Tree([100])).interval(0.0)
+    assert of(text, "cgroup") == []

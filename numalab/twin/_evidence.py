@@ -1,0 +1,433 @@
+"""What a recording tells that a model needs: nodes, tasks, memory; and what it does not tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from numalab import runs
+from numalab.derived import time_axis
+from numalab.twin._errors import TwinError
+
+#: A task that runs for less of its time does no work that balancing would see.
+WORKING = 0.02
+#: Memory counts as there from the first look that shows so much of what a mapping ever had.
+WHOLE = 0.9
+#: Times this far apart are of one look, s.
+SAME_LOOK_S = 0.5
+HOW = "record with `numalab record -o RUN.nc -- COMMAND` (or --pid P), as the user of the processes or as root"
+
+#: Names of shared memory in numa_maps; any other path is a file.
+_SHARED_NAMES = ("/dev/zero", "/dev/shm/", "/SYSV", "/memfd:", "/anon_hugepage")
+_LABEL = re.compile(r" ([0-9a-f]{4,16})(?: (.*))?$")
+
+
+@dataclass(frozen=True)
+class SeenTask:
+    """A task that works.
+
+    Attributes
+    ----------
+    tid : int
+    start_s, end_s : float
+        When it began, as near as looks and its CPU time tell; the look after the last that showed it, infinite if that
+        was the recording's last.
+    node : int
+        Where it was first.
+    share : float
+        Of its time that it ran.
+    ran_ms : float
+        CPU time at the first look; NaN where nobody told.
+    allowed : tuple of (time, frozenset of nodes)
+        On which nodes it had CPUs to use, from when on; empty where nobody told.
+    """
+
+    tid: int
+    start_s: float
+    end_s: float
+    node: int
+    share: float
+    ran_ms: float
+    allowed: tuple[tuple[float, frozenset[int]], ...] = ()
+
+
+@dataclass(frozen=True)
+class SeenMemory:
+    """A mapping of a process.
+
+    Attributes
+    ----------
+    region : str
+        Its label in the recording.
+    start : int
+        Its address; 0 where it is not told.
+    name : str
+        As numa_maps has it: "" for anonymous memory.
+    pages : dict
+        Node -> pages of 4 KiB, when it was first there as a whole.
+    at_s, from_s : float
+        That time; from when on it can have been touched: the look before, if that showed it with less, else 0.
+    policy : str
+        "" where it is not told.
+    sharers : int
+        Most processes that map one of its pages; 1 where it is not told.
+    """
+
+    region: str
+    start: int
+    name: str
+    pages: Mapping[int, int]
+    at_s: float
+    from_s: float
+    policy: str
+    sharers: int
+
+    @property
+    def total(self) -> int:
+        """All its pages."""
+        return sum(self.pages.values())
+
+    @property
+    def is_file(self) -> bool:
+        """It is a file's, not memory of its own."""
+        return self.name.startswith("/") and not self.is_shared
+
+    @property
+    def is_shared(self) -> bool:
+        """It is memory that processes share."""
+        return self.name.startswith(_SHARED_NAMES)
+
+
+@dataclass(frozen=True)
+class SeenProcess:
+    """A process that works.
+
+    Attributes
+    ----------
+    pid : int
+    name : str
+    tasks : tuple of SeenTask
+        Those that work.
+    memory : tuple of SeenMemory
+        In the order of addresses.
+    private : float or None
+        Share of private ones among its hint faults; None where nobody counted.
+    small : tuple of int or None
+        Small mappings below and above its largest; None where not told.
+    """
+
+    pid: int
+    name: str
+    tasks: tuple[SeenTask, ...]
+    memory: tuple[SeenMemory, ...]
+    private: float | None
+    small: tuple[int, int] | None = None
+
+
+@dataclass
+class Evidence:
+    """All that a recording tells.
+
+    Attributes
+    ----------
+    name : str
+    nodes : list of int
+    cpus : dict
+        Node -> number of CPUs.
+    distance : array (node, node) or None
+    total, free : dict
+        Node -> pages: of memory, and free when the memory of the processes was there; empty where not told.
+    release : str
+    sysctl, toggles : dict
+    seconds : float
+        How long it lasts.
+    processes : list of SeenProcess
+    assumed : list of str
+        What it does not tell, and what is taken instead.
+    """
+
+    name: str
+    nodes: list[int]
+    cpus: dict[int, int]
+    distance: NDArray[np.int64] | None
+    release: str
+    seconds: float
+    total: dict[int, int] = field(default_factory=dict)
+    free: dict[int, int] = field(default_factory=dict)
+    sysctl: dict[str, Any] = field(default_factory=dict)
+    toggles: dict[str, Any] = field(default_factory=dict)
+    processes: list[SeenProcess] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+
+
+def evidence(ds: xr.Dataset, name: str) -> Evidence:
+    """Read a recording.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        One measured run.
+    name : str
+        For messages.
+
+    Raises
+    ------
+    TwinError
+        It does not hold enough; names all that is missing, and how to record it.
+    """
+    if ds.attrs.get("source") != "measured":
+        raise TwinError(f"{name}: is a run of the model already; expected a recording (numalab record, numalab read)")
+    if ds.sizes["run"] != 1:
+        raise TwinError(f"{name}: holds {ds.sizes['run']} runs; expected one recording")
+    lacking = _lacking(ds)
+    if lacking:
+        raise TwinError(f"{name}: too little for a twin: it has no {', no '.join(lacking)}; {HOW}")
+    found = Evidence(
+        name,
+        ds["node"].values.tolist(),
+        {n: int((ds["cpu_node"].values == n).sum()) for n in ds["node"].values.tolist()},
+        ds["distance"].values if "distance" in ds.coords else None,
+        str(runs.provenance(ds).get("release") or ds["kernel"].values[0]),
+        float(ds[time_axis(ds["numa_pte_updates"])].values[-1]),
+    )
+    if found.seconds <= 0:
+        raise TwinError(f"{name}: ends at {found.seconds:g} s; expected counters over some time; {HOW}")
+    if sum(map(bool, found.cpus.values())) < 2:
+        raise TwinError(f"{name}: the machine has one node with CPUs; balancing needs two")
+    how = runs.provenance(ds)
+    found.sysctl, found.toggles = how.get("sysctl") or {}, how.get("switches") or {}
+    _add_processes(found, ds)
+    _add_memory(found, ds, how.get("machine") or {})
+    return found
+
+
+def _lacking(ds: xr.Dataset) -> list[str]:
+    lacking = [] if "cpu_node" in ds.coords else ["nodes with their CPUs (/sys/devices/system/node)"]
+    counters = "numa_pte_updates" in ds and "numa_hint_faults" in ds
+    if not counters:
+        lacking.append("counters numa_pte_updates and numa_hint_faults (/proc/vmstat)")
+    elif ds.sizes[time_axis(ds["numa_pte_updates"])] < 2:
+        lacking.append("second look at the counters")
+    if "task_node" not in ds or "task_process" not in ds.coords:
+        lacking.append("places of tasks (/proc/PID/task/TID/stat)")
+    if "pages" not in ds or "region_process" not in ds.coords:
+        lacking.append("memory of processes by node (/proc/PID/numa_maps)")
+    if "kernel" not in ds.coords:
+        lacking.append("kernel release")
+    return lacking
+
+
+# ---------------------------------------------------------------- tasks
+
+
+def _add_processes(found: Evidence, ds: xr.Dataset) -> None:
+    tasks, idle = _tasks(found, ds)
+    owner = dict(zip(ds["task"].values.tolist(), ds["task_process"].values.tolist(), strict=True))
+    names = _process_names(ds)
+    memory = {pid: _memory(ds, pid) for pid in sorted({owner[task.tid] for task in tasks})}
+    without = [pid for pid, own in memory.items() if not own]
+    for pid in memory.keys() - set(without):
+        own = tuple(task for task in tasks if owner[task.tid] == pid)
+        found.processes.append(
+            SeenProcess(pid, names.get(pid, ""), own, memory[pid], _private_share(ds, own), _small(ds, pid))
+        )
+    found.processes.sort(key=lambda one: one.pid)
+    if not found.processes:
+        what = f"of the processes that work ({_listed(without, names)})" if without else "of any process that works"
+        raise TwinError(f"{found.name}: has no memory by node {what}: nothing to migrate; {HOW}")
+    if without:
+        found.assumed.append(f"left out: {_listed(without, names)}, whose memory by node was not recorded")
+    if idle:
+        found.assumed.append(f"left out: {idle} task(s) that ran less than {WORKING:.0%} of their time")
+
+
+def _listed(pids: list[int], names: Mapping[int, str]) -> str:
+    shown = ", ".join(f"{names.get(pid, '')} {pid}".strip() for pid in pids[:4])
+    return shown + (f" and {len(pids) - 4} more" if len(pids) > 4 else "")
+
+
+def _process_names(ds: xr.Dataset) -> dict[int, str]:
+    if "process_name" not in ds.coords:
+        return {}
+    return dict(zip(ds["process"].values.tolist(), map(str, ds["process_name"].values), strict=True))
+
+
+def _tasks(found: Evidence, ds: xr.Dataset) -> tuple[list[SeenTask], int]:
+    """Return the tasks that work, and how many do not."""
+    place = ds["task_node"].isel(run=0)
+    axis = time_axis(place)
+    times, node = place[axis].values, place.transpose(axis, "task").values
+    looks = ds[time_axis(ds["numa_pte_updates"])].values
+    told = _cpu_times(found, ds)
+    out, idle = [], 0
+    for i, tid in enumerate(ds["task"].values.tolist()):
+        seen = np.flatnonzero((node[:, i] >= 0) & (times >= 0))
+        share, ran = told(i, float(times[seen[-1]])) if len(seen) else (0.0, float("nan"))
+        if share < WORKING:
+            idle += 1
+            continue
+        first, last = seen[0], seen[-1]
+        # it began after the look before the first that showed it, and as long ago as it had run
+        before = float(times[first - 1]) if first and times[first - 1] >= 0 else 0.0
+        ago = ran / 1000 if ran == ran else 0.0
+        out.append(
+            SeenTask(
+                tid,
+                max(before, float(times[first]) - ago) if first else 0.0,
+                float(min((look for look in looks if look > times[last] + SAME_LOOK_S), default=np.inf)),
+                int(node[first, i]),
+                min(1.0, share),
+                ran,
+                _allowed(ds, i),
+            )
+        )
+    return out, idle
+
+
+def _cpu_times(found: Evidence, ds: xr.Dataset) -> Callable[[int, float], tuple[float, float]]:
+    """Return what tells of a task, by its position and the time of its last look: share, CPU time at the first, ms."""
+    if "task_run_ms" in ds:
+        ran = ds["task_run_ms"].isel(run=0)
+        axis = time_axis(ran)
+        times = ran[axis].values
+        values = ran.transpose(axis, "task").values[times >= 0]
+        times = times[times >= 0]
+
+        def by_time(i: int, end: float) -> tuple[float, float]:
+            # CPU time is 0 before a task's first look
+            first = int(np.argmax(values[:, i] > 0))
+            span = 1000 * (end - times[first])
+            share = float((values[-1, i] - values[first, i]) / span) if span > 0 else 0.0
+            return share, float(values[first, i])
+
+        return by_time
+    if "task_state" in ds:
+        found.assumed.append("no CPU times of tasks (/proc/PID/sched): how often they were seen running is taken")
+        state = ds["task_state"].isel(run=0)
+        axis = time_axis(state)
+        seen = state.transpose(axis, "task").values[state[axis].values >= 0]
+        shares = (seen == 0).sum(axis=0) / np.maximum(1, (seen >= 0).sum(axis=0))
+        return lambda i, _: (float(shares[i]), float("nan"))
+    found.assumed.append("neither CPU times nor states of tasks: all are taken to run all the time")
+    return lambda *_: (1.0, float("nan"))
+
+
+def _allowed(ds: xr.Dataset, i: int) -> tuple[tuple[float, frozenset[int]], ...]:
+    if "task_cpus_allowed" not in ds:
+        return ()
+    table = ds["task_cpus_allowed"].isel(run=0, task=i)
+    axis = time_axis(table)
+    nodes = table["node"].values
+    out: list[tuple[float, frozenset[int]]] = []
+    for time, row in zip(table[axis].values.tolist(), table.transpose(axis, "node").values, strict=True):
+        if row.min() < 0:
+            continue
+        now = frozenset(nodes[row > 0].tolist())
+        if not out or out[-1][1] != now:
+            out.append((float(time), now))
+    return tuple(out)
+
+
+def _private_share(ds: xr.Dataset, tasks: tuple[SeenTask, ...]) -> float | None:
+    if "faults" not in ds:
+        return None
+    own = ds["faults"].isel(run=0).sel(task=[task.tid for task in tasks])
+    total = own.sum([dim for dim in own.dims if dim != "kind"])
+    count = float(total.sum())
+    return float(total.sel(kind="private")) / count if count > 0 else None
+
+
+# ---------------------------------------------------------------- memory
+
+
+def _small(ds: xr.Dataset, pid: int) -> tuple[int, int] | None:
+    if "process_small_below" not in ds.coords:
+        return None
+    below, above = (int(ds[f"process_small_{side}"].sel(process=pid)) for side in ("below", "above"))
+    return (below, above) if below >= 0 else None
+
+
+def _memory(ds: xr.Dataset, pid: int) -> tuple[SeenMemory, ...]:
+    table = ds["pages"].isel(run=0)
+    axis = time_axis(table)
+    table = table.transpose(axis, "region", "node")
+    times, nodes = table[axis].values, table["node"].values.tolist()
+    keep = times >= 0
+    out = []
+    for g in np.flatnonzero(ds["region_process"].values == pid).tolist():
+        pages = table.values[keep, g]
+        total = pages.sum(axis=1)
+        if not total.max(initial=0):
+            continue
+        whole = int(np.argmax(total >= WHOLE * total.max()))
+        scale = total.max() / total[whole]
+        less = whole > 0 and total[whole - 1] > 0
+        region = str(ds["region"].values[g])
+        label = _LABEL.search(region)
+        out.append(
+            SeenMemory(
+                region,
+                int(label[1], 16) if label else 0,
+                (label[2] or "") if label else "",
+                {node: round(count * scale) for node, count in zip(nodes, pages[whole].tolist(), strict=True) if count},
+                float(times[keep][whole]),
+                float(times[keep][whole - 1]) if less else 0.0,
+                str(ds["region_policy"].values[g]) if "region_policy" in ds.coords else "",
+                int(ds["region_sharers"].values[g]) if "region_sharers" in ds.coords else 1,
+            )
+        )
+    return tuple(sorted(out, key=lambda one: one.start))
+
+
+def _add_memory(found: Evidence, ds: xr.Dataset, machine: Mapping[str, Any]) -> None:
+    """Add memory and free pages of the nodes, as the run or its provenance tells them."""
+    at = max((one.at_s for process in found.processes for one in process.memory), default=0.0)
+    told = {key: {int(n): v for n, v in (machine.get(key) or {}).items()} for key in ("size_mb", "free_mb", "zones")}
+    if "total_pages" in ds:
+        found.total = _at(ds["total_pages"], 0.0)
+    elif told["size_mb"]:
+        found.total = {n: 256 * int(mb) for n, mb in told["size_mb"].items()}
+    elif told["zones"]:
+        found.total = {n: int(zone["managed"]) for n, zone in told["zones"].items()}
+    if "free_pages" in ds:
+        axis = time_axis(ds["free_pages"])
+        first = float(ds[axis].values[0])
+        found.free = _at(ds["free_pages"], at)
+        if ds.sizes[axis] < 2 and at > first + SAME_LOOK_S:
+            found.free = _less_own(found, found.free)
+    elif told["free_mb"]:
+        # told before the work began
+        found.free = _less_own(found, {n: 256 * int(mb) for n, mb in told["free_mb"].items()})
+
+
+def _at(array: xr.DataArray, at: float) -> dict[int, int]:
+    axis = time_axis(array)
+    index = max(0, int(np.searchsorted(array[axis].values, at + SAME_LOOK_S, side="right")) - 1)
+    row = array.isel({"run": 0, axis: index})
+    return {int(n): int(v) for n, v in zip(row["node"].values, row.values, strict=True)}
+
+
+def _less_own(found: Evidence, free: Mapping[int, int]) -> dict[int, int]:
+    own = pages_of(found.processes)
+    return {node: max(0, count - own.get(node, 0)) for node, count in free.items()}
+
+
+def pages_of(processes: list[SeenProcess]) -> dict[int, int]:
+    """Return the pages of processes by node, those that they share counted once."""
+    out: dict[int, int] = {}
+    seen: set[tuple[int, str]] = set()
+    for process in processes:
+        for one in process.memory:
+            key = (one.start, one.name)
+            if (one.is_shared or one.is_file or one.sharers > 1) and key in seen:
+                continue
+            seen.add(key)
+            for node, count in one.pages.items():
+                out[node] = out.get(node, 0) + count
+    return out
