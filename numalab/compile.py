@@ -63,10 +63,16 @@ class _Part:
     thread: int | None = None
     blocks: int = 0
     own_copy: bool = False
+    eldest: int = 0
 
     @property
     def pages(self) -> int:
         return self.blocks * self.region.block_pages
+
+    @property
+    def hole(self) -> int:
+        """Pages of address space below its own, none in the part that was written."""
+        return 0 if self.own_copy else round(self.region.reserved_mb * PAGES_PER_MB)
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,10 @@ def _parts(workload: Workload, processes: list[_Process]) -> list[_Part]:
             owners = [((p,), j) for p in users for j in range(p.group.threads)]
         n = len(owners)
         if blocks > own:
-            parts += [_Part(entry, region, by, i, n, thread, blocks - own) for i, (by, thread) in enumerate(owners)]
+            parts += [
+                _Part(entry, region, by, i, n, thread, blocks - own, eldest=users[0].tasks[0])
+                for i, (by, thread) in enumerate(owners)
+            ]
         if own:
             copies = [((p,), thread) for by, thread in owners for p in by]
             parts += [_Part(entry, region, by, i, n, t, own, own_copy=True) for i, (by, t) in enumerate(copies)]
@@ -183,7 +192,7 @@ def _vmas(processes: list[_Process], parts: list[_Part]) -> list[_Vma]:
         start = 512
         for i in mapped[process.number]:
             vmas.append(_Vma(process, i, start))
-            start = -(-(start + parts[i].pages) // 512) * 512 + 512
+            start = -(-(start + parts[i].hole + parts[i].pages) // 512) * 512 + 512
     return vmas
 
 
@@ -220,6 +229,7 @@ def _task_arrays(processes: list[_Process]) -> dict[str, Any]:
         "task_wake_ns": _ints(_ns(p.group.wake_ms) for p in owner),
         "task_start_ns": _ints(_ns(start + begin) for start, begin, _ in lives),
         "task_end_ns": _ints(_FOREVER_NS if end is None else _ns(start + end) for start, _, end in lives),
+        "task_visits": _ints(p.group.page_visits for p in owner),
         "process_single_node": _bools(p.group.single_node for p in processes),
     }
 
@@ -314,7 +324,8 @@ def _vma_arrays(vmas: list[_Vma], parts: list[_Part]) -> dict[str, Any]:
         "vma_process": _ints(vma.process.number for vma in vmas),
         "vma_region": _ints(vma.part for vma in vmas),
         "vma_start": _ints(vma.start for vma in vmas),
-        "vma_pages": _ints(part.pages for part in mapped),
+        "vma_pages": _ints(part.hole + part.pages for part in mapped),
+        "vma_hole": _ints(part.hole for part in mapped),
         "vma_pte": np.cumsum(blocks) - blocks,
         "vma_read": _bools("r" in region.rights for region in regions),
         "vma_write": _bools("w" in region.rights for region in regions),
@@ -420,6 +431,8 @@ def _wanted(machine: Machine, part: _Part) -> Ints:
             return k * 0 + nodes[part.users[0].number % len(nodes)]
         case "spread":
             return k * 0 + nodes[part.number * len(nodes) // part.of]
+        case "parent":
+            return k * 0 - 1 - part.eldest
         case "main":
             return k * 0 - 1 - part.users[0].tasks[0]
         case "self":

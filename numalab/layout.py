@@ -45,6 +45,7 @@ class Layout:
     task_wake_ns : (T,) how often a task with demand below 1000 decides anew to run or sleep.
     task_start_ns : (T,) when the task is created; 0 = with its process at the start.
     task_end_ns : (T,) when the task ends; beyond any run = never.
+    task_visits : (T,) pages it visits before it ends; 0 = it does not end by that.
     affinity_ns : (F,) times from which the affinity masks hold, ascending, first is 0.
     affinity : (F, T, C) bool, CPUs the task may use in each phase.
     region_first : (G,) first block; blocks of a region are consecutive.
@@ -55,6 +56,7 @@ class Layout:
     vma_process, vma_region : (V,) ordered by process, then address.
     vma_start : (V,) first page of its address range, a multiple of 512; ranges of a process are disjoint.
     vma_pages : (V,) length in pages.
+    vma_hole : (V,) pages at its beginning where nothing is mapped; its blocks fill the rest.
     vma_pte : (V,) first PTE block; PTE block vma_pte[v]+i maps block region_first[vma_region[v]]+i.
     vma_read, vma_write, vma_shared : (V,) VM_READ, VM_WRITE, VM_SHARED.
     vma_cow : (V,) private and may be written: copy-on-write.
@@ -89,6 +91,7 @@ class Layout:
     task_wake_ns: Ints
     task_start_ns: Ints
     task_end_ns: Ints
+    task_visits: Ints
     affinity_ns: Ints
     affinity: Bools
     region_first: Ints
@@ -103,6 +106,7 @@ class Layout:
     vma_region: Ints
     vma_start: Ints
     vma_pages: Ints
+    vma_hole: Ints
     vma_pte: Ints
     vma_read: Bools
     vma_write: Bools

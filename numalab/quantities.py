@@ -413,11 +413,19 @@ def reader(pick: Callable[..., Values]) -> Callable[[xr.Dataset, float], Values 
     return value
 
 
+def _worked_s(ds: xr.Dataset, until: float) -> Values:
+    """Return when the last task of each run ended, or else ``until``, s: (run,)."""
+    if "task_end_s" not in ds:
+        return np.full(ds.sizes["run"], until)
+    _, ends = _cut(ds["task_end_s"], until)
+    return np.asarray(np.fmin(until, ends[:, -1].max(axis=1)))
+
+
 def page_rate(ds: xr.Dataset, until: float) -> Values | None:
     """Pages visited per second by all tasks; of measured runs where the load tells."""
     if "task_work_pages" in ds:
         _, work = _cut(ds["task_work_pages"], until)
-        return np.asarray(work[:, -1].sum(axis=1) / until)
+        return np.asarray(work[:, -1].sum(axis=1) / _worked_s(ds, until))
     how = runs.provenance(ds)
     told, words = how.get("results") or {}, str(how.get("command", "")).split()
     if words[:2] == ["nlwl", "cow"] and "per_s" in told:

@@ -184,6 +184,7 @@ VARIABLES: dict[str, Variable] = {
     "task_sys_ms": _task("float64", "ms", "time in the kernel for NUMA balancing", cumulative=True),
     "task_wait_ms": _task("float64", "ms", "time asleep on pages under migration or on locks", cumulative=True),
     "task_work_pages": _task("float64", "pages", "useful work: pages visited", cumulative=True),
+    "task_end_s": _task("float64", "s", "when the task ended (NaN: not yet)"),
     "faults": Variable(
         ("run", "time", "task", "node", "kind"), "int64", "1", "decayed NUMA faults of the task by node of the memory"
     ),

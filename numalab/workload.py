@@ -43,12 +43,14 @@ Demand = Annotated[int, Rule("a whole number from 1 to 1000", lambda v: 1 <= v <
 #: No memory is faster than a million MB/s.
 Rate = Annotated[float, Rule("a number > 0", lambda v: v > 0, 10**6)]
 PageRate = Annotated[float, Rule("a number > 0", lambda v: v > 0, 10**6 * PAGES_PER_MB)]
+#: As many in ns fit into 63 bits.
+Visits = Annotated[int, Rule("a whole number from 0 to 9e9", lambda v: 0 <= v <= 9 * 10**9)]
 Block = Annotated[int, Rule("a power of two from 4 to 2048 (kB)", lambda v: v in {2**i for i in range(2, 12)})]
 
 
 def _is_first_touch(value: Any) -> bool:
     if isinstance(value, str):
-        return value in ("rr", "main", "self", "process", "spread")
+        return value in ("rr", "main", "parent", "self", "process", "spread")
     return value != () and all(node >= 0 for node in (value if isinstance(value, tuple) else (value,)))
 
 
@@ -61,7 +63,7 @@ def _is_where(value: Any) -> bool:
 
 FirstTouch = Annotated[
     int | str | tuple[int, ...],
-    Rule('a node id, a list of node ids, "rr", "main", "self", "process" or "spread"', _is_first_touch),
+    Rule('a node id, a list of node ids, "rr", "main", "parent", "self", "process" or "spread"', _is_first_touch),
 ]
 Where = Annotated[
     int | str | tuple[int, ...],
@@ -94,6 +96,8 @@ class Processes:
         part of the work and of the memory; the last ones stay.
     thread_life_ms : float
         How long the threads of a generation live; more than 0 if there are several.
+    page_visits : int
+        So many pages each thread visits, then it ends; 0: it does not end by that.
     lasting : int
         So many of the threads, the first of the process, do not end with their generation: they live as long as it.
     single_node : bool
@@ -110,6 +114,7 @@ class Processes:
     stagger_ms: Milliseconds = 0.0
     generations: Count = 1
     thread_life_ms: Milliseconds = 0.0
+    page_visits: Visits = 0
     lasting: Index = 0
     single_node: bool = False
 
@@ -119,6 +124,9 @@ class Processes:
         if self.generations > 1 and not self.thread_life_ms:
             problem = f"expected more than 0 ms for {self.generations} generations, got 0"
             raise DescriptionError("thread_life_ms", problem)
+        if self.generations > 1 and self.page_visits:
+            problem = f"expected 0 with several generations, which end by time, got {self.page_visits}"
+            raise DescriptionError("page_visits", problem)
         if self.lasting > self.threads:
             raise DescriptionError("lasting", f"expected at most {self.threads} (threads), got {self.lasting}")
 
@@ -160,10 +168,13 @@ class Region:
     first_touch : int, tuple of int or str
         Where the pages are at the start: a node id; a list of node ids (block k on entry k modulo length);
         ``"rr"`` (block k on the k-th node with memory, modulo their number); ``"main"`` (where the first
-        thread of the process starts); ``"self"`` (where the touching thread starts: its own for scope
+        thread of the process starts); ``"parent"`` (where the first of all processes that map it starts, as their
+        parent wrote it before it forked them); ``"self"`` (where the touching thread starts: its own for scope
         ``thread``, else block k by thread k modulo threads); ``"process"`` (process i on node i modulo
         nodes); ``"spread"`` (instance i of n on node i * nodes // n). A node too full for them passes pages
         on to the nearest with room, as the page allocator does.
+    reserved_mb : float
+        Address space of the mapping below its pages in which there are none, as of a thread's stack.
     policy : {"default", "explicit", "mof"}
         Memory policy: none (numa balancing may scan), numactl or mbind (it may not), or one with the
         migrate-on-fault flag (it may, shmem included).
@@ -184,6 +195,7 @@ class Region:
     pages: Pages = "base"
     block_kb: Block | None = None
     first_touch: FirstTouch = "self"
+    reserved_mb: Megabytes = 0.0
     policy: Literal["default", "explicit", "mof"] = "default"
     protection: Literal["none", "r", "rx", "rw", "rwx"] | None = None
     dirty: bool = False

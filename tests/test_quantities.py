@@ -77,6 +77,14 @@ def test_waiting_tasks_are_the_mean_of_the_monitors_looks_or_the_time_waited():
     assert value("waiting_tasks", waited, 2.0) == 1.5
 
 
+def test_the_page_rate_of_fixed_work_is_its_work_over_its_time():
+    """Runs whose tasks all end by 8 s of 10, and not: the time is theirs, or all there is."""
+    work = {"task_work_pages": [[[0.0, 0.0], [400.0, 400.0]]] * 2}
+    ends = {"task_end_s": [[[np.nan, np.nan], [6.0, 8.0]], [[np.nan, np.nan], [6.0, np.nan]]]}
+    ds = build(work | ends, time=[0.0, 10.0], task=[0, 1])
+    assert value("page_rate", ds, 10.0).tolist() == [100.0, 80.0]
+
+
 # ---------------------------------------------------------------- tasks
 
 

@@ -12,6 +12,7 @@ from numalab.compile import compile_layout
 from numalab.layout import FOLIO, HUGE, RANDOM, SEQUENTIAL, Layout
 from numalab.machine import Machine, Node, machine
 from numalab.records import DescriptionError
+from numalab.simulation import simulate
 from numalab.workload import Access, Binding, Processes, Region, Workload
 from numalab.workloads import (
     NAMED,
@@ -31,7 +32,7 @@ from numalab.workloads import (
 
 TWO = Machine.uniform(2, 2, 64, 21, watermark_mb=0)
 FOREVER = np.iinfo(np.int64).max
-TOUCH = 'a node id, a list of node ids, "rr", "main", "self", "process" or "spread"'
+TOUCH = 'a node id, a list of node ids, "rr", "main", "parent", "self", "process" or "spread"'
 
 
 def compiled(
@@ -199,6 +200,7 @@ def test_regions_of_some_processes_only() -> None:
         ({"first_touch": "process"}, [0, 0, 0, 1, 1, 1]),
         ({"first_touch": "spread"}, [0, 0, 0, 1, 1, 1]),
         ({"first_touch": "main"}, [-1, -1, -1, -3, -3, -3]),
+        ({"first_touch": "parent"}, [-1] * 6),
         ({"first_touch": "self"}, [-1, -2, -1, -3, -4, -3]),
         ({"first_touch": "self", "scope": "all", "kind": "shmem"}, [-1, -2, -3]),
         ({"first_touch": "main", "scope": "all", "kind": "shmem"}, [-1, -1, -1]),
@@ -582,6 +584,31 @@ def test_threads_of_xfs_repair_end_with_their_allocation_group() -> None:
     assert striding.thread_life_ms == pytest.approx(10_200)
 
 
+def test_threads_that_end_with_their_work() -> None:
+    """Two threads of 5000 visits at 10,000 pages a second, both on one CPU: a second in all, to a step of 4 ms."""
+    load = Workload(
+        "w", (Processes("p", 1, 2, page_visits=5000),), (Region("r", 1),), (Access("r", pages_per_s=10_000),)
+    )
+    ds = simulate(Machine.uniform(1, 1, 64), load, "6.1", seconds=2, step_us=4000)
+    assert float(ds.task_end_s[0, -1].max()) == pytest.approx(1.0, abs=0.02)
+    assert (ds.task_work_pages[0, -1].values >= 5000).all()
+    assert (ds.task_work_pages[0, -1].values <= 5000 + 40).all()  # at most the rest of the step
+    assert ds.task_node[0, -1].values.tolist() == [-1, -1]
+    with pytest.raises(DescriptionError, match="page_visits: expected 0 with several generations"):
+        Processes("p", generations=2, thread_life_ms=5, page_visits=10)
+
+
+def test_space_that_a_stack_may_grow_into() -> None:
+    """8 MB with one page at the end, of each of two threads; the next mapping begins 512 pages behind."""
+    stack = Region("stack", 1 / 256, scope="thread", reserved_mb=8 - 1 / 256)
+    load = Workload("w", (Processes("p", 1, 2),), (stack, Region("r", 1)), (Access("r", pages_per_s=1),))
+    layout = compile_layout(Machine.uniform(1, 1, 64), load)
+    assert layout.vma_pages.tolist() == [2048, 2048, 256]
+    assert layout.vma_hole.tolist() == [2047, 2047, 0]
+    assert layout.vma_start.tolist() == [512, 512 + 2048 + 512, 512 + 2 * 2560]
+    assert layout.blocks == 1 + 1 + 256
+
+
 def test_threads_that_last() -> None:
     """Of 3 threads the first stays, the others are created twice; new ones take over what the old ones did."""
     load = Workload(
@@ -666,7 +693,7 @@ def regions(draw: st.DrawFn, number: int) -> Region:
         kind=kind,
         written=draw(st.floats(0, 1)) if kind in ("forked", "data") else 0.0,
         pages=draw(st.sampled_from(["base", "huge", "folio"])),
-        first_touch=draw(st.sampled_from([0, 1, (0, 1, 1), "rr", "main", "self", "process", "spread"])),
+        first_touch=draw(st.sampled_from([0, 1, (0, 1, 1), "rr", "main", "parent", "self", "process", "spread"])),
         policy=draw(st.sampled_from(["default", "explicit", "mof"])),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model import draws, moves, runqueue, topology
+from numalab.model import draws, moves, period, runqueue, topology
 from numalab.model.state import UNIT_LOAD, State
 
 BUSY_FACTOR = 32
@@ -113,8 +113,8 @@ def _pull(state: State, r: int, n: int, busiest: int, idle: bool) -> None:
         state.events.append(
             (int(state.number[r]), int(state.step_index[r]), moves.BALANCE, int(t), queue, target, -1, 0)
         )
-        runqueue.place(state, r, int(t), target)
-        moves.changed_node(state, *(np.array([x]) for x in (r, int(t), busiest, n)))
+        state.put(r, int(t), target)
+        period.changed_node(state, *(np.array([x]) for x in (r, int(t), busiest, n)))
         runqueue.requeue(state, np.array([r]))
         state.balance_failed[r, n] = 0
         return
@@ -195,6 +195,6 @@ def _even_out(state: State, r: int, cpus: Ints) -> None:
     for t in np.flatnonzero(state.runnable[r] & (state.cpu[r] == high)):
         may = t != state.cur[r, high] and state.layout.affinity[state.affinity_phase[r], t, low]
         if may and (by_number or 2 * state.load_avg[r, t] <= load.max() - load.min()):
-            runqueue.place(state, r, int(t), low)
+            state.put(r, int(t), low)
             runqueue.requeue(state, np.array([r]))
             return

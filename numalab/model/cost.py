@@ -74,8 +74,8 @@ def _note_flights(state: State, faults: Faults, takes: Ints) -> Ints:
 def _wait_for_pages(state: State, faults: Faults, live: Live, moved: Ints, micros: Ints) -> None:
     """Charge the expected wait.
 
-    A task meets a page under migration for a time D with probability rate * D / pages, and then waits D / 2 on
-    average.
+    A page is gone from a task's page table for the rest D of its migration, after the processes before the task's own
+    have lost it. The task meets it with probability rate * D / pages, and then waits D / 2 on average.
     """
     one, fix = state.layout, state.fix
     region = one.vma_region[faults.v[moved]]
@@ -87,4 +87,5 @@ def _wait_for_pages(state: State, faults: Faults, live: Live, moved: Ints, micro
     regions = one.vma_region[one.access_vma]
     r, a = np.nonzero((square[:, regions] > 0) & (live.useful > 0))
     wait = state.access_rate[r, a] * (square[r, regions[a]] - own[r, fix.access_twin[a]])
-    np.add.at(state.wait_ns, (r, one.access_task[a]), wait // (2000 * fix.region_pages[regions[a]]))
+    wait //= 2000 * fix.region_pages[regions[a]]
+    np.add.at(state.wait_ns, (r, one.access_task[a]), wait * fix.access_gone[a] // 1000)

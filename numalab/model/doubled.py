@@ -51,7 +51,7 @@ def _met_at_random(state: State, faults: fault.Faults, moved: Ints, live: Live) 
     """Draw which migrations a random access meets, by how often it comes by: (K,) fault, (K,) access."""
     one, fix = state.layout, state.fix
     accesses = fix.random_access
-    if len(accesses) < 2:
+    if not len(accesses):
         return moved[:0], moved[:0]
     moved = _interrupted(state, faults, moved)
     one_at_a_time = (state.par.shared_cpus == ONE_CPU)[:, None]

@@ -21,25 +21,38 @@ class Held:
     Attributes
     ----------
     r, t, b : (K,) run, moving task, memory block
+    takes, done : (K,) time of the migration, and how much of it is over, ns
     """
 
     r: Ints
     t: Ints
     b: Ints
+    takes: Ints
+    done: Ints
+
+    def unmapped(self, state: State, i: Ints, t: Ints) -> Bools:
+        """Say whether blocks ``i`` are gone from tasks' page tables: processes lose them one after the other."""
+        one, fix = state.layout, state.fix
+        region = fix.block_region[self.b[i]]
+        place = fix.mapping_place(region, one.task_process[t])
+        return place * self.takes[i] < fix.mappers[region] * self.done[i]
 
     def holds(self, state: State, r: Ints, t: Ints, b: Ints) -> Bools:
-        """Say which blocks are in flight, for tasks that move none themselves."""
-        blocks = state.layout.blocks
-        return np.isin(r * blocks + b, self.r * blocks + self.b) & (state.moving[r, t] < 0)
+        """Say which blocks are in flight and gone, for tasks that move none themselves."""
+        i, j = np.nonzero((self.r == r[:, None]) & (self.b == b[:, None]))
+        held = np.zeros(len(r), np.bool_)
+        held[i[self.unmapped(state, j, t[i])]] = True
+        return held & (state.moving[r, t] < 0)
 
 
 def held(state: State) -> Held:
     """Return the blocks whose migration outlasts the step."""
     if not state.in_flight:
         nothing = np.zeros(0, np.int64)
-        return Held(nothing, nothing, nothing)
+        return Held(nothing, nothing, nothing, nothing, nothing)
     r, t = state.flying
-    return Held(r, t, state.moving[r, t])
+    takes = state.moving_ns[r, t]
+    return Held(r, t, state.moving[r, t], takes, takes - state.owed(r, t))
 
 
 def sleep(state: State, r: Ints, t: Ints, b: Ints) -> None:
@@ -60,6 +73,8 @@ def distance(state: State, held: Held, r: Ints, a: Ints) -> tuple[Ints, Ints]:
     region = one.vma_region[one.access_vma[a]]
     still = state.moving[r, one.access_task[a]] < 0
     i, j = np.nonzero((held.r == r[:, None]) & (fix.block_region[held.b] == region[:, None]) & still[:, None])
+    gone = held.unmapped(state, j, one.access_task[a[i]])
+    i, j = i[gone], j[gone]
     ahead = (held.b[j] - one.region_first[region[i]] - state.pos[r[i], a[i]]) % one.region_blocks[region[i]]
     for row, d, b in zip(i, ahead, held.b[j], strict=True):
         if d < far[row]:
@@ -83,6 +98,7 @@ def meet_at_random(state: State, held: Held, weight: Ints) -> None:
         draws.draw_keyed(state.key[draws.MEET][r], b * len(one.access_task) + a, state.step_index[r])
     )
     met = wait * fix.region_pages[region[j]] <= weight[r, a] * one.region_block_pages[region[j]]
+    met &= held.unmapped(state, h, one.access_task[a])
     a, r, b, mover = a[met], r[met], b[met], held.t[h[met]]
     order = np.lexsort((mover, a, r))
     sleep(state, r[order], one.access_task[a[order]], b[order])

@@ -102,32 +102,14 @@ def _carry_out(state: State, r: Ints, t: Ints, found: Found, i: Ints) -> None:
         state.period_ms[r, t] = start
     swap = partner >= 0
     _note(state, np.where(swap, SWAP, MOVE), r, t, source, target, partner, found.gain[i])
-    runqueue.place(state, r, t, target)
+    state.put(r, t, target)
     state.numa_moved_to[r, target] = True
-    changed_node(state, r, t, node[source], node[target])
+    period.changed_node(state, r, t, node[source], node[target])
     back, partner = r[swap], partner[swap]
-    runqueue.place(state, back, partner, source[swap])
+    state.put(back, partner, source[swap])
     state.numa_moved_to[back, source[swap]] = True
-    changed_node(state, back, partner, node[target[swap]], node[source[swap]])
+    period.changed_node(state, back, partner, node[target[swap]], node[source[swap]])
     runqueue.requeue(state, r)
-
-
-def changed_node(state: State, r: Ints, t: Ints, a: Ints, b: Ints) -> None:
-    """Restart the scan period of tasks the scheduler took away from where they belong (since 4.19).
-
-    Parameters
-    ----------
-    r, t : (K,) run and task
-    a, b : (K,) node it left, node it came to
-    """
-    if not state.kernel.reset_period_on_cross_node:
-        return
-    preferred = state.preferred[r, t]
-    homeward = (b == preferred) | ((preferred >= 0) & (a != preferred))
-    restart = (a != b) & (state.total[r, t] > 0) & ~((state.seq_seen[r, t] != 0) & homeward)
-    r, t = r[restart], t[restart]
-    _, start, _ = period.bounds(state, r, t)
-    state.period_ms[r, t] = start
 
 
 def _note(

@@ -55,6 +55,12 @@ PARAMETERS: dict[str, Parameter] = {
     "ipi_ns": Parameter(
         0, "ns", "a running task's loss by one flush of a migrating page of its process; 0: not counted", "choice"
     ),
+    "flush_wait_ns": Parameter(
+        0,
+        "ns",
+        "a scanner's CPU spins so long for those of other threads after each area it marked pages in",
+        "choice",
+    ),
     "remote_cost": Parameter(
         500, "of 1000", "extra time of an access per 10 units of SLIT distance", "choice", most=1_000_000
     ),

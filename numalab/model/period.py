@@ -124,3 +124,21 @@ def _private_first(local_tenths: Ints, kinds: Ints, threshold: Ints, step: Ints)
 def now_ms(state: State) -> Ints:
     """Return the kernel's clock at the end of the step: (R,) ms."""
     return (state.step_index + 1) * state.dt // 1_000_000
+
+
+def changed_node(state: State, r: Ints, t: Ints, a: Ints, b: Ints) -> None:
+    """Restart the scan period of tasks the scheduler took away from where they belong (since 4.19).
+
+    Parameters
+    ----------
+    r, t : (K,) run and task
+    a, b : (K,) node it left, node it came to
+    """
+    if not state.kernel.reset_period_on_cross_node:
+        return
+    preferred = state.preferred[r, t]
+    homeward = (b == preferred) | ((preferred >= 0) & (a != preferred))
+    restart = (a != b) & (state.total[r, t] > 0) & ~((state.seq_seen[r, t] != 0) & homeward)
+    r, t = r[restart], t[restart]
+    _, start, _ = bounds(state, r, t)
+    state.period_ms[r, t] = start

@@ -46,6 +46,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[State], Array]]] = {
     "task_sys_ms": (("task",), lambda state: state.sys_ns / MS),
     "task_wait_ms": (("task",), lambda state: state.waited_ns / MS),
     "task_work_pages": (("task",), lambda state: state.work / 1e9),
+    "task_end_s": (("task",), lambda state: np.where(state.ended, state.end_ns / 1e9, np.nan)),
     "faults": (("task", "node", "kind"), lambda state: state.mem),
     "scan_seq": (("process",), lambda state: state.seq),
 }
@@ -64,6 +65,7 @@ USUAL: dict[str, int] = {
     "task_sys_ms": 60,
     "task_wait_ms": 60,
     "task_work_pages": 60,
+    "task_end_s": 1,
     "scan_seq": 60,
 }
 

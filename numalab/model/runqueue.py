@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from numalab.layout import Bools, Ints
 from numalab.model import draws, firsttouch, groups
-from numalab.model.state import UNIT_LOAD, State
+from numalab.model.state import NS, UNIT_LOAD, State
 
 MOST_NICE = 19
 #: Rounds a division by 65536.
@@ -19,9 +19,9 @@ def start_and_bind(state: State) -> None:
     one = state.layout
     now = state.step_index * state.dt
     if state.fix.tasks_end:
-        _end(state, (state.cpu >= 0) & (one.task_end_ns <= now[:, None]))
+        _end(state, now)
     if state.not_started.any():
-        due = (state.cpu < 0) & (one.task_start_ns <= now[:, None]) & (now[:, None] < one.task_end_ns)
+        due = (state.cpu < 0) & ~state.ended & (one.task_start_ns <= now[:, None]) & (now[:, None] < one.task_end_ns)
         state.not_started &= (one.task_start_ns > now[:, None]).any(axis=1)
         _start(state, due)
     phase = np.searchsorted(one.affinity_ns, now, side="right") - 1
@@ -31,14 +31,23 @@ def start_and_bind(state: State) -> None:
         state.queue_changed[r] = state.speed_stale[r] = True
 
 
-def _end(state: State, due: Bools) -> None:
+def _end(state: State, now: Ints) -> None:
     """Let tasks end: they leave their CPUs and groups, and what they waited for or worked on is dropped."""
+    one = state.layout
+    due = one.task_end_ns <= now[:, None]
+    if state.fix.work_ends:
+        due |= (one.task_visits > 0) & (state.work >= one.task_visits * NS)
+    due &= state.cpu >= 0
+    if not due.any():
+        return
+    state.ended |= due
+    state.end_ns[due] = np.broadcast_to(now[:, None], due.shape)[due]
     for t in np.flatnonzero(due.any(axis=0)):
         r = np.flatnonzero(due[:, t])
         groups.leave(state, r, np.full(len(r), t))
     state.cpu[due] = state.node_of_task[due] = -1
     state.moving[due] = state.waits_for[due] = -1
-    state.debt_ns[due] = state.wait_ns[due] = 0
+    state.debt_ns[due] = state.wait_ns[due] = state.spin_ns[due] = 0
     for r, t in zip(*np.nonzero(due), strict=True):
         state.scans.pop((int(r), int(t)), None)
     rows = due.any(axis=1)
@@ -59,12 +68,11 @@ def _start(state: State, due: Bools) -> None:
 def _renew_scans(state: State, due: Bools) -> None:
     """Let the scanner begin anew in processes that get tasks after all they had have ended."""
     one = state.layout
-    ended = (one.task_start_ns < one.task_end_ns) & (one.task_end_ns <= (state.step_index * state.dt)[:, None])
     for r, t in zip(*np.nonzero(due), strict=True):
         process = one.task_process[t]
         others = (one.task_process == process) & ~due[r]
         now = state.step_index[r] * state.dt
-        if (others & ended[r]).any() and not (state.cpu[r, others] >= 0).any():
+        if (others & state.ended[r]).any() and not (state.cpu[r, others] >= 0).any():
             state.next_scan_ms[r, process] = now // 1_000_000 + state.par.scan_delay_ms[r]
             state.seq[r, process] = 0
 
@@ -220,13 +228,6 @@ def _turn_takers(state: State, rows: NDArray[np.intp]) -> Ints:
     return takers[:, : one.cpus]
 
 
-def place(state: State, r: Ints | int, t: Ints | int, cpu: Ints | int) -> None:
-    """Put tasks on other CPUs; queues are stale until :func:`requeue`."""
-    state.cpu[r, t] = cpu
-    state.node_of_task[r, t] = state.layout.cpu_node[cpu]
-    state.speed_stale[r] = True
-
-
 def requeue(state: State, rows: NDArray[np.intp]) -> None:
     """Bring the queues of some runs up to date within the step; their next step starts from new queues too."""
     build_queues(state, rows)
@@ -254,9 +255,9 @@ def spend_time(state: State) -> Ints:
     if not state.in_flight:
         return _spend(state)
     r, t = np.nonzero(state.moving >= 0)
-    begun = state.debt_ns[r, t] + state.wait_ns[r, t] <= state.moving_ns[r, t]
+    begun = state.owed(r, t) <= state.moving_ns[r, t]
     useful = _spend(state)
-    done = state.debt_ns[r, t] + state.wait_ns[r, t] <= 0
+    done = state.owed(r, t) <= 0
     state.moving[r[done], t[done]] = -1
     state.flying = (r[begun & ~done], t[begun & ~done])
     return useful
@@ -275,6 +276,8 @@ def _spend(state: State) -> Ints:
         state.waited_ns.ravel()[waiting] += waited
         ran.ravel()[waiting] -= waited
     state.run_ns += ran
+    if state.par.flush_wait_ns.any():
+        ran = _spin(state, ran)
     got = ran if state.own_cpus else ran * state.power[:, None] // 1000
     owing = np.flatnonzero(debt)
     owing = owing[flat_running[owing]]
@@ -289,15 +292,29 @@ def _spend(state: State) -> Ints:
     return useful
 
 
+def _spin(state: State, ran: Ints) -> Ints:
+    """Take off the time that scanners' CPUs spin until others answer."""
+    r, t = np.nonzero(state.spin_ns)
+    spun = np.minimum(state.spin_ns[r, t], ran[r, t])
+    if not spun.any():
+        return ran
+    ran = ran.copy()
+    ran[r, t] -= spun
+    state.spin_ns[r, t] -= spun
+    state.sys_ns[r, t] += spun
+    return ran
+
+
 def _end_waits_for_idle_cpus(state: State) -> None:
     """End the waits of an emulated guest in which no CPU works: idle CPUs answer at once."""
-    at_rest = (state.par.shared_cpus > 0) & ~(state.running & (state.wait_ns == 0)).any(axis=1)
+    at_rest = (state.par.shared_cpus > 0) & ~(state.running & (state.wait_ns == 0) & (state.spin_ns == 0)).any(axis=1)
     if at_rest.any():
         state.wait_ns[at_rest[:, None] & state.running] = 0
+        state.spin_ns[at_rest[:, None] & state.running] = 0
 
 
 def power(state: State) -> Ints:
     """Return how much of a CPU each working CPU of an emulated guest has (``shared_cpus``), of 1000: (R,)."""
-    busy = np.maximum(1, (state.running & (state.wait_ns == 0)).sum(axis=1))
-    share = np.minimum(1000, state.par.shared_cpus // busy)
+    busy = np.where(state.running, state.dt - np.minimum(state.dt, state.wait_ns + state.spin_ns), 0).sum(axis=1)
+    share = np.minimum(1000, state.par.shared_cpus * state.dt // np.maximum(1, busy))
     return np.where(state.par.shared_cpus > 0, share, 1000)

@@ -51,7 +51,7 @@ def _work(state: State, useful: Ints) -> Ints:
         if not state.running[r, t] or useful[r, t] <= 0:
             continue
         window = state.scans[r, t]
-        window.run, window.time, window.spent = r, int(useful[r, t]), 0
+        window.run, window.time, window.spent, window.flushing = r, int(useful[r, t]), 0, False
         done = next(window.course, None) is None
         paid = min(window.spent, window.time)
         power = max(1, int(state.power[r]))
@@ -59,6 +59,11 @@ def _work(state: State, useful: Ints) -> Ints:
         useful[r, t] -= paid
         state.debt_ns[r, t] += window.spent - paid
         window.ran_ns += window.spent * 1000 // power
+        if window.flushing:
+            wait = int(state.par.flush_wait_ns[r])
+            state.spin_ns[r, t] += wait
+            window.ran_ns += wait
+            useful[r, t] = 0
         if done:
             if state.kernel.scan_overhead_stretch:
                 tick = int(state.par.tick_us[r]) * 1000
@@ -129,6 +134,8 @@ class Window:
         Time of the step, and how much of it is spent, ns.
     ran_ns : int
         Run time spent so far.
+    flushing : bool
+        Waits from now on for CPUs of other threads to flush what they know of the area.
     course : iterator
         Goes on with the scan; stops when the time is spent, ends with the window.
     """
@@ -146,6 +153,7 @@ class Window:
     time: int = 0
     spent: int = 0
     ran_ns: int = 0
+    flushing: bool = False
     course: Iterator[bool] = field(default_factory=lambda: iter(()))
 
 
@@ -250,13 +258,13 @@ def _is_mine(state: State, window: Window, v: int) -> bool:
 
 def _scan_area(state: State, window: Window, v: int) -> Iterator[bool]:
     """Scan one area chunk by chunk until it or the window's budget ends."""
-    fix, one, kernel = state.fix, state.layout, state.kernel
+    fix, kernel = state.fix, state.kernel
     end_of_area, k = int(fix.vma_end[v]), int(fix.vma_block_pages[v])
-    vma_start = int(one.vma_start[v])
+    first_page, blocks = int(fix.vma_first[v]), int(fix.vma_blocks[v])
     while window.start < end_of_area:
         end = min(end_of_area, max(_align_up(window.start + window.pages, HUGE_PAGES), window.start + k))
         # a block belongs to the chunk its first page is in
-        low, high = -(-(window.start - vma_start) // k), -(-(end - vma_start) // k)
+        low, high = (min(blocks, max(0, -(-(page - first_page) // k))) for page in (window.start, end))
         changed, cut = 0, False
         while low < high and not cut:
             if window.spent >= window.time:
@@ -269,9 +277,18 @@ def _scan_area(state: State, window: Window, v: int) -> Iterator[bool]:
         if kernel.virtual_scan_budget:
             window.virtual -= end - window.start
         window.start = end_of_area if cut else end
+        if changed and state.par.flush_wait_ns[window.run] and _others_run(state, window):
+            window.flushing = True
+            yield True
         if window.pages <= 0 or window.virtual <= 0:
             window.full = True
             return
+
+
+def _others_run(state: State, window: Window) -> bool:
+    """Say whether other threads of the process run, whose CPUs may know its pages."""
+    own = state.layout.task_process == window.process
+    return int(state.running[window.run, own].sum()) > 1
 
 
 def _mark(state: State, window: Window, v: int, low: int, high: int) -> tuple[int, int, bool]:

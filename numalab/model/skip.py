@@ -10,7 +10,7 @@ import numpy as np
 
 from numalab.layout import SEQUENTIAL, Bools, Ints
 from numalab.model import balance, runqueue, touch
-from numalab.model.state import State
+from numalab.model.state import NS, State
 
 MILLION = 1_000_000
 
@@ -33,14 +33,13 @@ def skip_idle(state: State, until: Ints) -> None:
 
 
 def _idle_rows(state: State) -> Ints:
-    if not state.fix.always_runnable:
-        return np.zeros(0, np.int64)
-    if state.in_flight:
+    if not state.fix.always_runnable or state.fix.work_ends or state.in_flight:
         return np.zeros(0, np.int64)
     idle = ~state.queue_changed & ~state.maybe_uneven & ~(state.pending.any(axis=1))
     # closed forms below need time slices of whole steps
     idle &= (state.par.slice_us * 1000) % state.dt == 0
     idle[[r for r, _ in state.scans]] = False
+    idle &= ~state.spin_ns.any(axis=1)
     if not state.own_cpus:
         idle &= ~(state.wait_ns.any(axis=1) | state.debt_ns.any(axis=1))
     return np.flatnonzero(idle)
@@ -116,7 +115,7 @@ def _walk_on(state: State, rows: Ints, spent: Ints, rate: Ints) -> None:
     """Advance sequential walks through areas without trapped pages."""
     one, fix = state.layout, state.fix
     walks: Bools = (one.access_order == SEQUENTIAL)[None] & (spent > 0)
-    visit = np.maximum(1, touch.NS * fix.vma_block_pages[one.access_vma][None] // rate)
+    visit = np.maximum(1, NS * fix.vma_block_pages[one.access_vma][None] // rate)
     budget = spent + state.carry_ns[rows]
     passed = np.where(walks, budget // visit, 0)
     state.pos[rows] = np.where(walks, (state.pos[rows] + passed) % fix.vma_blocks[one.access_vma], state.pos[rows])

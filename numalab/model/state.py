@@ -33,6 +33,8 @@ SHARED, PRIVATE = 0, 1
 REMOTE, LOCAL, FAIL = 0, 1, 2
 #: Load of a task of nice 0 that always runs.
 UNIT_LOAD = 1024
+#: Work is counted in pages a second times ns.
+NS = 1_000_000_000
 #: In which a task's load average falls by half while it sleeps: 32 periods of 1024 us.
 LOAD_HALF_LIFE_NS = 32 * 1024 * 1000
 #: Longer than any run, ns.
@@ -62,6 +64,9 @@ class Fixed:
         self.mapcount = np.bincount(one.vma_region, minlength=one.regions)
         #: Each process that maps a region, once: regions and processes of the pairs.
         self.mapped_region, self.mapping_process = np.unique([one.vma_region, one.vma_process], axis=1)
+        self._mapping, self._processes = self.mapped_region * one.processes + self.mapping_process, one.processes
+        self.mappers = np.bincount(self.mapped_region, minlength=one.regions)
+        self._first_mapping = np.cumsum(self.mappers) - self.mappers
         late = (one.block_node < 0) & (one.task_start_ns[np.maximum(0, -1 - one.block_node)] > 0)
         self.blocks_come_late = bool(late.any())
         self.blocks_are_shared = bool((self.mapcount > 1).any())
@@ -71,10 +76,13 @@ class Fixed:
         self.vma_kind = one.region_kind[one.vma_region]
         self.vma_end = one.vma_start + one.vma_pages
         self.vma_block_offset = one.region_first[one.vma_region] - one.vma_pte
-        self.vma_unit = np.where(self.vma_kind == BASE, one.vma_pages, self.vma_blocks)
+        self.vma_first = one.vma_start + one.vma_hole
+        self.vma_unit = np.where(self.vma_kind == BASE, one.vma_pages - one.vma_hole, self.vma_blocks)
         self.vma_fault_count = np.where(self.vma_kind == BASE, self.vma_block_pages, 1)
         self.pte_vma = np.repeat(np.arange(one.vmas), self.vma_blocks)
-        self.rss = np.bincount(one.vma_process, weights=one.vma_pages, minlength=one.processes).astype(np.int64)
+        self.rss = np.bincount(one.vma_process, weights=one.vma_pages - one.vma_hole, minlength=one.processes).astype(
+            np.int64
+        )
         self.process_tasks = np.bincount(one.task_process, minlength=one.processes)
         self.process_first_task = np.searchsorted(one.task_process, np.arange(one.processes))
         self.process_vmas = [np.flatnonzero(one.vma_process == m) for m in range(one.processes)]
@@ -94,16 +102,26 @@ class Fixed:
         _, first_of_pair, which_pair = np.unique(pair, return_index=True, return_inverse=True)
         #: The first access of the same task to the same area.
         self.access_twin = first_of_pair[which_pair]
+        #: Square of the share of a migration's time in which a page is gone from the access's page table, of 1000.
+        region = one.vma_region[one.access_vma]
+        left = self.mappers[region] - self.mapping_place(region, one.task_process[one.access_task])
+        self.access_gone = 1000 * left**2 // self.mappers[region] ** 2
         self.has_sequential = bool(self.sequential_access.size)
         self.access_vma_random = np.zeros(one.vmas, np.bool_)
         self.access_vma_random[self.random_vma] = True
-        self.tasks_end = bool((one.task_end_ns < FOREVER).any())
+        self.work_ends = bool(one.task_visits.any())
+        self.tasks_end = self.work_ends or bool((one.task_end_ns < FOREVER).any())
         self.always_runnable = bool((one.task_demand == 1000).all())
         self.equal_loads = self.always_runnable and bool((one.task_weight == UNIT_LOAD).all())
         #: tasks that sleep of their own will: their load is a decaying average
         self.sleepers = np.flatnonzero(one.task_demand < 1000)
         self.equal_nice = bool((one.task_nice == one.task_nice.min(initial=0)).all())
         self.huge = self.vma_kind == HUGE
+
+    def mapping_place(self, region: Ints, process: Ints) -> Ints:
+        """Return how many processes before this one map a region."""
+        at = np.searchsorted(self._mapping, region * self._processes + process)
+        return at - self._first_mapping[region]
 
 
 class State:
@@ -144,6 +162,7 @@ class State:
         # tasks
         self.cpu, self.node_of_task = full(-1, tasks), full(-1, tasks)
         self.run_ns, self.debt_ns, self.wait_ns = zeros(tasks), zeros(tasks), zeros(tasks)
+        self.spin_ns = zeros(tasks)
         self.sys_ns, self.waited_ns = zeros(tasks), zeros(tasks)
         # block whose migration a task has not finished, what that takes, block under migration it sleeps for
         self.moving, self.moving_ns, self.waits_for = full(-1, tasks), zeros(tasks), full(-1, tasks)
@@ -232,6 +251,7 @@ class State:
         self.running = np.zeros((runs, tasks), np.bool_)
         self.slice_ns = zeros(tasks)
         self.not_started = np.ones(runs, np.bool_)
+        self.ended, self.end_ns = np.zeros((runs, tasks), np.bool_), zeros(tasks)
         self.cur = full(-1, one.cpus)
         self.queue_changed = np.ones(runs, np.bool_)
         self.maybe_uneven = np.ones(runs, np.bool_)
@@ -251,6 +271,16 @@ class State:
         work = np.zeros((self.runs, self.layout.tasks), np.int64)
         np.add.at(work.T, self.layout.access_task, self.access_work.T)
         return work
+
+    def put(self, r: Ints | int, t: Ints | int, cpu: Ints | int) -> None:
+        """Put tasks on other CPUs; queues are stale until :func:`numalab.model.runqueue.requeue`."""
+        self.cpu[r, t] = cpu
+        self.node_of_task[r, t] = self.layout.cpu_node[cpu]
+        self.speed_stale[r] = True
+
+    def owed(self, r: Ints, t: Ints) -> Ints:
+        """Return what tasks have to pay and to wait for before anything else, ns."""
+        return self.debt_ns[r, t] + self.wait_ns[r, t] + self.spin_ns[r, t]
 
     def keep(self, rows: NDArray[np.intp]) -> None:
         """Drop all runs but these."""

@@ -9,9 +9,8 @@ import numpy as np
 from numalab.layout import Bools, Ints
 from numalab.model import draws, flight
 from numalab.model.flight import Held
-from numalab.model.state import FOREVER, State
+from numalab.model.state import FOREVER, NS, State
 
-NS = 1_000_000_000
 NOTHING = np.zeros(0, np.int64)
 
 

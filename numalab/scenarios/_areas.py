@@ -8,11 +8,12 @@ areas, the more seldom it comes to an array.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from numalab.workload import Access, Region
 
 PAGE_KB = 4
+#: Address space of a thread's stack, MB.
+STACK_MB = 8.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,12 @@ PERF = Layout(
 )
 
 
+def stacks(name: str, groups: tuple[str, ...], pages: int) -> Region:
+    """Describe the stacks of threads, of which they have touched so many pages."""
+    size = pages * PAGE_KB / 1024
+    return Region(name, size, groups, scope="thread", block_kb=PAGE_KB, reserved_mb=STACK_MB - size)
+
+
 def around(
     name: str,
     groups: tuple[str, ...],
@@ -94,17 +101,15 @@ def around(
     def often(what: str) -> bool:
         return what in (*layout.passes, "stacks") or (what == "stack" and threads == 1)
 
-    def region(
-        what: str, pages: int, scope: Literal["process", "thread"] = "process", touch: int | str = first_touch
-    ) -> Region:
+    def region(what: str, pages: int) -> Region:
         size, idle = pages * PAGE_KB / 1024, not often(what)
-        return Region(f"{name}.{what}", size, groups, scope=scope, block_kb=PAGE_KB, first_touch=touch, pinned=idle)
+        return Region(f"{name}.{what}", size, groups, block_kb=PAGE_KB, first_touch=first_touch, pinned=idle)
 
     below, above = list(layout.below), list(layout.above)
     regions = [region(what, pages) for what, pages in below]
     if threads > 1:
         below.append(("stacks", 2))
-        regions.append(region("stacks", 2, "thread", "self"))
+        regions.append(stacks(f"{name}.stacks", groups, 2))
     accesses = tuple(
         Access(
             f"{name}.{what}",

@@ -81,7 +81,7 @@ def readers_of(
     """
     array = f"{name}.array"
     below, above, more = _areas.around(
-        name, (name,), _areas.FORKED, threads=1, first_touch="main", passes_per_s=rate / (size_mb * PAGES_PER_MB)
+        name, (name,), _areas.FORKED, threads=1, first_touch="parent", passes_per_s=rate / (size_mb * PAGES_PER_MB)
     )
     shared = Region(
         array,

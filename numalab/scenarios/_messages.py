@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numalab.scenarios import _areas
 from numalab.scenarios._command import Options, Piece, ScenarioError
 from numalab.scenarios._guest import Guest
 from numalab.workload import Access, Processes, Region
@@ -9,13 +10,17 @@ from numalab.workload import Access, Processes, Region
 MESSAGING, PIPE = "perf bench sched messaging", "perf bench sched pipe"
 #: A message of 100 bytes: pages of its own that a thread visits for it, and instructions (write, read, two switches).
 PAGES_A_MESSAGE, INSTRUCTIONS_A_MESSAGE = 3.0, 4000
-#: Stack, heap header and buffer of a thread; data of the program that all read. kB, from the program.
-THREAD_KB, SHARED_KB = 20, 16
+#: Pages of its stack that a thread visits, and of its heap, which holds the buffer; from the program.
+STACK_PAGES, HEAP_PAGES = 2, 1
+#: Address space of a thread's heap, MB; data of the program that all read, kB.
+HEAP_MB, SHARED_KB = 0.129, 16
 #: Runnable threads a CPU, while a message takes longer to pass on than to read.
 RUNNABLE = 2.0
 
 
-def talkers(name: str, processes: int, threads: int, guest: Guest, *, start_ms: float = 0.0) -> Piece:
+def talkers(
+    name: str, processes: int, threads: int, guest: Guest, *, start_ms: float = 0.0, written_once: int = 0
+) -> Piece:
     """Describe tasks that mostly wait for each other.
 
     Parameters
@@ -24,26 +29,33 @@ def talkers(name: str, processes: int, threads: int, guest: Guest, *, start_ms: 
     processes, threads : int
     guest : Guest
     start_ms : float
+    written_once : int
+        Pages of the process that are written at the beginning and not used again.
     """
     tasks = processes * threads
     busy = float(min(tasks, guest.cpus))
     demand = max(1, min(1000, round(1000 * RUNNABLE * guest.cpus / tasks)))
     rate = guest.rate(INSTRUCTIONS_A_MESSAGE) * PAGES_A_MESSAGE
-    own, shared = f"{name}.own", f"{name}.shared"
+    stack, heap, shared = f"{name}.stack", f"{name}.heap", f"{name}.shared"
+    size = HEAP_PAGES * _areas.PAGE_KB / 1024
+    once = f"{name}.once", written_once * _areas.PAGE_KB / 1024
     return Piece(
         (Processes(name, processes, threads, demand, start_ms=start_ms),),
         (
+            *([Region(*once, (name,), block_kb=_areas.PAGE_KB)] if written_once else []),
             Region(shared, SHARED_KB / 1024, (name,), block_kb=4, first_touch="main"),
-            Region(own, THREAD_KB / 1024, (name,), scope="thread", block_kb=4),
+            _areas.stacks(stack, (name,), STACK_PAGES),
+            Region(heap, size, (name,), scope="thread", block_kb=_areas.PAGE_KB, reserved_mb=HEAP_MB - size),
         ),
         (
             Access(shared, pages_per_s=rate / PAGES_A_MESSAGE, processes=(name,), write=0.5),
-            Access(own, pages_per_s=rate, processes=(name,), write=1.0),
+            Access(stack, pages_per_s=rate * 2 / 3, processes=(name,), write=1.0),
+            Access(heap, pages_per_s=rate / 3, processes=(name,), write=1.0),
         ),
         busy=busy,
         notes=(
             f"waiting for messages: tasks want to run {demand / 1000:g} of the time, independently of each other",
-            "pages of a thread: 5, and 4 of the program, from its source; stacks, heaps and data are one area each",
+            "pages that a thread visits: two of its stack, one of its heap, and 4 of the program, from its source",
         ),
     )
 

@@ -19,6 +19,8 @@ PAUSE_MS = 20.0
 #: 6, 10 to go on to the next page, 1 of the 64th part of what a chunk needs. scan: 16 of 5, 8 to go on, an 8th of 60
 #: a chunk. jvm: 8 reads of 8, 4 writes, 33 to draw the page and 2 to go on.
 COW, CONV, SCAN, JVM = 640, 59, 96, 103
+#: Pages of a step of scan.
+SCAN_PAGES = 8
 #: Instructions to write the 1024 integers of a page, one by one.
 FILL_PAGE = 5 * 1024
 #: The .data array of cow, MB.
@@ -105,14 +107,16 @@ def _scan(values: dict[str, float | str], guest: Guest, name: str) -> Piece:
     shared = float(values["SH%"]) / 100
     busy = float(min(threads, guest.cpus))
     rate, write = guest.rate(SCAN), float(values["W%"]) / 100
+    visits = round(float(values["KOPS"]) * 1000 * SCAN_PAGES)
     part = f"{name}.part"
     accesses = []
     if shared < 1:
         accesses.append(Access(part, pages_per_s=rate * (1 - shared), processes=(name,), write=write))
     if shared > 0:
         accesses.append(Access(part, pages_per_s=rate * shared, processes=(name,), reach="all", write=write))
+    start_ms = PAUSE_MS + _fill_ms(size * PAGES_PER_MB, 0, guest, 1)
     return Piece(
-        (Processes(name, 1, threads, start_ms=PAUSE_MS + _fill_ms(size * PAGES_PER_MB, 0, guest, 1)),),
+        (Processes(name, 1, threads, start_ms=start_ms, page_visits=visits),),
         (Region(part, size / threads, (name,), scope="thread", block_kb=block_kb(size), first_touch="main"),),
         tuple(accesses),
         busy=busy,
@@ -131,7 +135,9 @@ def _shpol(values: dict[str, float | str], guest: Guest, name: str) -> Piece:
 
 
 def _hb(values: dict[str, float | str], guest: Guest, name: str) -> Piece:
-    return talkers(name, 1, int(values["G"]) * 2 * int(values["K"]), guest, start_ms=PAUSE_MS)
+    pairs = int(values["G"]) * int(values["K"])
+    # a sender fills its buffer of a page, which lies across two, and then uses its first 100 bytes
+    return talkers(name, 1, 2 * pairs, guest, start_ms=PAUSE_MS, written_once=pairs)
 
 
 def _jvm(values: dict[str, float | str], guest: Guest, name: str) -> Piece:

@@ -37,6 +37,7 @@ _RECORDED = (
     "task_run_ms",
     "task_wait_ms",
     "task_work_pages",
+    "task_end_s",
 )
 _LEFT_OUT = (
     "numa_huge_pte_updates",

@@ -37,7 +37,7 @@ def at(*values: int) -> Ints:
 def place(state: State, cpus: Sequence[int]) -> State:
     """Put the tasks on these CPUs, with the queues up to date."""
     for t, cpu in enumerate(cpus):
-        runqueue.place(state, np.arange(state.runs), t, cpu)
+        state.put(np.arange(state.runs), t, cpu)
     state.queue_changed[:] = True
     runqueue.pick_running(state)
     return state

@@ -38,6 +38,7 @@ def areas(kernel: str, count: int, *, blocks: int = 4, block_pages: int = 1, kin
         "vma_region": range(count),
         "vma_start": [512 + g * (-(-pages // 512) + 1) * 512 for g in range(count)],
         "vma_pages": [pages] * count,
+        "vma_hole": [0] * count,
         "vma_pte": [g * blocks for g in range(count)],
     }
     flags = {
@@ -101,6 +102,18 @@ def test_windows_end_at_two_megabytes() -> None:
     state = setting("6.18", blocks=2048, params={"scan_size_mb": 3})
     assert window(state) == (1024, 1024)
     assert state.offset[0, 0] == 512 + 1024
+
+
+def test_a_stack_counts_with_the_space_it_may_grow_into() -> None:
+    """Stacks of 8 MB with two pages each: 32 of them fill a window of 256 MB, 64 pages are looked at."""
+    space = {"vma_pages": [2048] * 40, "vma_hole": [2046] * 40, "vma_start": [512 + g * 2560 for g in range(40)]}
+    state = areas("4.15", 40, blocks=2, **space)
+    assert state.fix.rss[0] == 80
+    assert window(state) == (64, 64)
+    assert marked(state) == [2] * 32 + [0] * 8
+    assert (state.offset[0, 0], state.seq[0, 0]) == (512 + 31 * 2560 + 2048, 0)
+    assert window(state) == (16, 16)
+    assert state.seq[0, 0] == 1
 
 
 def test_a_gap_is_stepped_over_and_the_end_starts_again() -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from numalab.model.runqueue import spend_time
 from numalab.model.scan import run_due_scans
 from numalab.model.state import State
 from tests.model.small import counted, place, state_of
-from tests.model.test_scan import areas, window
+from tests.model.test_scan import areas, marked, window
 
 MS = 1_000_000
 
@@ -29,6 +30,31 @@ def tick(state: State, ms: int, *ran_ms: int) -> None:
     state.step_index[:] = ms - 1
     state.run_ns[0] = [ran * MS for ran in ran_ms]
     run_due_scans(state, np.full_like(state.run_ns, 1 << 60))
+
+
+def test_a_scanner_spins_until_other_threads_have_flushed() -> None:
+    """Two areas of 4 pages, 5 ms each: 10 ms more run time, of which the stretch counts whole ticks, 32 times."""
+    params = {"tick_us": 1000, "flush_wait_ns": 5 * MS, "pte_scan_ns": 0, "pte_update_ns": 0}
+    state = place(areas("6.18", 2, threads=2, params=params), [0, 1])
+    state.next_scan_ms[:] = 1
+    tick(state, 2000, 1500, 0)
+    assert marked(state) == [4, 0]
+    assert state.spin_ns[0].tolist() == [5 * MS, 0]
+    assert spend_time(state)[0].tolist() == [0, 1 * MS]  # a step of 1 ms: the scanner's goes to spinning
+    assert state.spin_ns[0].tolist() == [4 * MS, 0]
+    assert state.sys_ns[0].tolist() == [1 * MS, 0]
+    assert state.run_ns[0].tolist() == [1501 * MS, 1 * MS]
+    before = stamps(state)[0]
+    for ms in (2001, 2002):
+        tick(state, ms, 1501, 1)
+    assert marked(state) == [4, 4]
+    assert not state.scans
+    assert stamps(state)[0] == before + 32 * 10
+    # alone it need not wait for anybody
+    alone = place(areas("6.18", 2, threads=1, params=params), [0])
+    alone.next_scan_ms[:] = 1
+    tick(alone, 2000, 1500)
+    assert (marked(alone), alone.spin_ns[0, 0]) == ([4, 4], 0)
 
 
 def stamps(state: State) -> list[float]:

@@ -63,6 +63,8 @@ def random_params(rng: random.Random) -> dict[str, int]:
         # the longest: whoever else touches the page at random is sure to do so meanwhile
         "isolate_ns": rng.choice([0, 1200, 40_000, 250_000, 2_500_000, 2_500_000]),
         "ipi_ns": rng.choice([0, 0, 5_000, 100_000]),
+        # part of a step, and several
+        "flush_wait_ns": rng.choice([0, 0, 500_000, 6_000_000]),
         # a window of 256 pages or more often lasts several steps
         "pte_scan_ns": rng.choice([0, 5, 5, 100_000]),
         "pte_update_ns": rng.choice([60, 2000, 200_000]),
@@ -73,7 +75,7 @@ def random_params(rng: random.Random) -> dict[str, int]:
         "mmap_busy": rng.choice([0, 0, 300]),
         "isolate_fail": rng.choice([0, 0, 200]),
     }
-    if rng.random() < 0.25:
+    if rng.random() < 0.35:
         params |= one_working_cpu(rng)
     return params
 
@@ -111,6 +113,12 @@ def life(rng: random.Random, start: int) -> tuple[int, int]:
     short = [(start, start + 15 * MS), (start + 5 * MS, start + 40 * MS), (start + 20 * MS, FOREVER)]
     # the last is over before it begins
     return rng.choice([(start, FOREVER)] * 3 + short * 3 + [(start + MS, start)])
+
+
+def hole(rng: random.Random, kind: int, k: int) -> int:
+    """Pages at the beginning of an area where nothing is mapped: often none, or a few, or more than a window scans."""
+    pages = rng.choice([0, 0, 0, 0, 0, rng.randrange(1, 600), 3000])
+    return pages if kind == BASE else pages // k * k
 
 
 def random_layout(rng: random.Random) -> Layout:
@@ -164,8 +172,9 @@ def random_layout(rng: random.Random) -> Layout:
         for g, region in enumerate(regions):
             if m not in region["mappers"]:
                 continue
-            pages = region["blocks"] * region["k"]
-            vmas.append({"m": m, "g": g, "start": start, "pages": pages, "pte": pte})
+            empty = hole(rng, region["kind"], region["k"])
+            pages = empty + region["blocks"] * region["k"]
+            vmas.append({"m": m, "g": g, "start": start, "pages": pages, "hole": empty, "pte": pte})
             start += -(-pages // 512) * 512 + rng.choice([0, 512])
             pte += region["blocks"]
     accesses = []
@@ -207,6 +216,8 @@ def random_layout(rng: random.Random) -> Layout:
     starts = [rng.choice([0, 0, 0, 30 * MS, 55 * MS]) for _ in range(processes)]
     mortal = rng.random() < 0.25
     lives = [life(rng, starts[m]) if mortal else (starts[m], FOREVER) for m in task_process]
+    # a step's worth at the rates above, up to a whole run's
+    visits = rng.choice([[0], [0], [0], [0], [0, 0, 0, 1, 5_000, 100_000]])
     shared = [regions[v["g"]]["shared"] for v in vmas]
     fields: dict[str, Any] = {
         "node_id": range(nodes), "distance": random_distance(rng, nodes), "node_pages": memory,
@@ -218,12 +229,13 @@ def random_layout(rng: random.Random) -> Layout:
         "task_weight": [unlike[t][1] if t in unlike else 1024 for t in range(tasks)],
         "task_wake_ns": [rng.choice(WAKES) for _ in range(tasks)],
         "task_start_ns": [start for start, _ in lives], "task_end_ns": [end for _, end in lives],
+        "task_visits": [rng.choice(visits) for _ in range(tasks)],
         "affinity_ns": affinity_ns,
         "region_first": of("first"), "region_blocks": of("blocks"), "region_block_pages": of("k"),
         "region_kind": of("kind"), "block_node": [n for region in regions for n in region["node"]],
         "vma_process": [v["m"] for v in vmas], "vma_region": [v["g"] for v in vmas],
         "vma_start": [v["start"] for v in vmas], "vma_pages": [v["pages"] for v in vmas],
-        "vma_pte": [v["pte"] for v in vmas],
+        "vma_hole": [v["hole"] for v in vmas], "vma_pte": [v["pte"] for v in vmas],
         "access_task": [a[0] for a in accesses], "access_vma": [a[1] for a in accesses],
         "access_rate": [a[2] for a in accesses], "access_order": [a[3] for a in accesses],
         "access_write": [a[4] for a in accesses], "access_start": [a[5] for a in accesses],
@@ -249,6 +261,7 @@ PER_RUN = [
     "run_ns",
     "debt_ns",
     "wait_ns",
+    "spin_ns",
     "sys_ns",
     "waited_ns",
     "work",

@@ -398,4 +398,7 @@ def charge(o: Oracle, listed: list[Fault], live: Live) -> None:
     for a in live:
         t, g = o.lay.access_task[a], o.lay.vma_region[o.lay.access_vma[a]]
         others = X.get(g, 0) - X_t.get((g, t), 0)
-        o.wait_ns[t] += o.lay.access_rate[a] * others // (2000 * o.region_pages[g])
+        m, j = flights.unmapped_before(o, g, o.lay.task_process[t])
+        o.wait_ns[t] += (
+            o.lay.access_rate[a] * others // (2000 * o.region_pages[g]) * (1000 * (m - j) ** 2 // m**2) // 1000
+        )

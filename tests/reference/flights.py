@@ -28,7 +28,7 @@ def wake(o: Oracle) -> None:
 
 def owed(o: Oracle) -> list[int]:
     """4.2: what each task owes, in ns."""
-    return [debt + wait for debt, wait in zip(o.debt_ns, o.wait_ns, strict=True)]
+    return [sum(times) for times in zip(o.debt_ns, o.wait_ns, o.spin_ns, strict=True)]
 
 
 def go_on(o: Oracle, before: list[int]) -> None:
@@ -42,7 +42,21 @@ def go_on(o: Oracle, before: list[int]) -> None:
 
 def held(o: Oracle, t: int, b: int) -> bool:
     """4.5: whether block b is held against task t, which must not be moving one itself, in flight or not."""
-    return o.moving[t] < 0 and any(o.in_flight[u] and o.moving[u] == b for u in range(o.T) if u != t)
+    movers = [u for u in range(o.T) if u != t and o.in_flight[u] and o.moving[u] == b]
+    return o.moving[t] < 0 and any(lost(o, t, u) for u in movers)
+
+
+def lost(o: Oracle, t: int, u: int) -> bool:
+    """4.5: whether the process of task t has lost the page that task u is moving."""
+    g = next(g for g in range(o.G) if is_block_of(o, o.moving[u], g))
+    m, j = unmapped_before(o, g, o.lay.task_process[t])
+    # spec 4.5: not while more is left than it takes (a scan came in between), even where no process comes before
+    return j * o.moving_ns[u] < m * (o.moving_ns[u] - o.left[u])
+
+
+def unmapped_before(o: Oracle, g: int, process: int) -> tuple[int, int]:
+    """4.5: how many processes map region g, and how many of them lose its pages before this one."""
+    return len(o.mappers[g]), sum(m < process for m in o.mappers[g])
 
 
 def meet(o: Oracle, t: int, b: int) -> None:
@@ -87,9 +101,9 @@ def note(o: Oracle, listed: list[Fault], takes: Callable[[Fault], int]) -> list[
     # spec 4.8: "counted" read as listed for the rounds: no later finder's, no large folio that is not accounted
     last: dict[int, Fault] = {f.task: f for f in listed}
     left_out = []
-    owing = owed(o)
     for t, f in last.items():
-        if f.migrated and owing[t] > 0 and o.waits_for[t] < 0:
+        # spec 4.8: spin_ns does not count here; a task with some left has no useful time, so no fault
+        if f.migrated and o.debt_ns[t] + o.wait_ns[t] > 0 and o.waits_for[t] < 0:
             o.moving[t], o.moving_ns[t] = f.block, takes(f)
             if takes(f) > o.dt:
                 left_out.append(f)

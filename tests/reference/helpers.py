@@ -32,7 +32,7 @@ def first_step_with(o, what, limit=5000):
 def window_of(o, t=0):
     """A whole window at once."""
     window = scan.Window(o, t)
-    for _ in window.blocks:
+    for _ in window.rests:
         pass
     return window
 

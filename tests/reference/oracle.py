@@ -29,6 +29,7 @@ DEFAULTS: dict[str, int] = {
     "unmap_ns": 300,
     "ipi_wait_ns": 0,
     "ipi_ns": 0,
+    "flush_wait_ns": 0,
     "isolate_ns": 1200,
     "remote_cost": 500,
     "balancer_sigma": 100,
@@ -56,8 +57,8 @@ COUNTERS = (
 
 STATE = (
     # per task
-    *("cpu", "run_ns", "debt_ns", "wait_ns", "sys_ns", "waited_ns", "work", "stamp_ns", "period_ms", "preferred"),
-    *("retry_ms", "seq_seen", "group", "deferred", "total", "placed_run_ns", "placed_wall_ns"),
+    *("cpu", "run_ns", "debt_ns", "wait_ns", "spin_ns", "sys_ns", "waited_ns", "work", "stamp_ns", "period_ms"),
+    *("preferred", "retry_ms", "seq_seen", "group", "deferred", "total", "placed_run_ns", "placed_wall_ns"),
     *("moving", "moving_ns", "waits_for", "load_avg"),
     *("mem", "cpuf", "membuf", "cpubuf", "locality"),
     # per group, named by the task that created it
@@ -115,9 +116,12 @@ class Oracle:
         self.cpu_nodes = [n for n in range(self.N) if self.node_cpus[n]]
         self.process_tasks = [[t for t in range(self.T) if lay.task_process[t] == m] for m in range(self.M)]
         self.process_vmas = [[v for v in range(self.V) if lay.vma_process[v] == m] for m in range(self.M)]
-        self.rss = [sum(lay.vma_pages[v] for v in vmas) for vmas in self.process_vmas]
         self.mapcount = [lay.vma_region.count(g) for g in range(self.G)]  # of every block of the region
+        self.mappers = [
+            sorted({m for m, r in zip(lay.vma_process, lay.vma_region, strict=True) if r == g}) for g in range(self.G)
+        ]  # processes
         self.region_pages = [lay.region_blocks[g] * lay.region_block_pages[g] for g in range(self.G)]
+        self.rss = [sum(self.region_pages[lay.vma_region[v]] for v in vmas) for vmas in self.process_vmas]
         self.pid8 = [pid & 255 for pid in lay.task_pid]
         self.group_address = [draw(self.seed, GROUP, g, 0) >> 1 for g in range(self.T)]
         self.cpu_phase = [draw(self.seed, PHASE, c, 0) for c in range(self.C)]
@@ -132,7 +136,7 @@ class Oracle:
     def _tasks(self) -> None:
         lay, T, N = self.lay, self.T, self.N
         self.cpu, self.preferred, self.group = [-1] * T, [-1] * T, [-1] * T
-        self.run_ns, self.debt_ns, self.wait_ns = [0] * T, [0] * T, [0] * T
+        self.run_ns, self.debt_ns, self.wait_ns, self.spin_ns = [0] * T, [0] * T, [0] * T, [0] * T
         self.sys_ns, self.waited_ns, self.work = [0] * T, [0] * T, [0] * T
         self.stamp_ns, self.retry_ms, self.seq_seen, self.deferred = [0] * T, [0] * T, [0] * T, [0] * T
         self.period_ms = [self.sw.scan_delay_ms] * T
@@ -149,6 +153,7 @@ class Oracle:
         self.locality = [[0, 0, 0] for _ in range(T)]  # remote, local, fail
         self.moving, self.moving_ns, self.waits_for = [-1] * T, [0] * T, [-1] * T  # blocks
         self.in_flight = [False] * T  # 4.2: the page it is moving, in this step
+        self.left = [0] * T  # 4.5: what each task owes at its start
         self.window: list[scan.Window | None] = [None] * T  # begun and not finished
         self.scan_ns = [0] * T
         self.gmem, self.gcpu = faults_of(T, N), faults_of(T, N)

@@ -101,9 +101,12 @@ def work(o: Oracle, t: int) -> None:
     """4.3: task t goes on with its window for its useful time; the last block may take it beyond."""
     window = o.window[t]
     before = window.cost()
-    # spec 4.3: only looking at a block needs time left; what is free up to the next block or the end is done at once
-    for _ in window.blocks:
-        if window.cost() - before >= o.useful[t]:
+    flushing = False
+    # spec 4.3: only looking at a block needs time left; what is free up to the next block or the end is done at once,
+    # a flush too. What comes after a flush, the end of the window too, is left for a later step
+    for rest in window.rests:
+        flushing = rest == FLUSH and waits_for_flushes(o, t)
+        if flushing or (rest == LOOK and window.cost() - before >= o.useful[t]):
             break
     else:
         o.window[t] = None
@@ -113,12 +116,23 @@ def work(o: Oracle, t: int) -> None:
     o.useful[t] -= paid
     o.debt_ns[t] += spent - paid
     o.scan_ns[t] += spent * 1000 // max(1, o.power)
+    if flushing:
+        o.spin_ns[t] += o.par.flush_wait_ns
+        o.scan_ns[t] += o.par.flush_wait_ns
+        o.useful[t] = 0
     if o.window[t] is None and o.sw.scan_overhead_stretch:
         o.stamp_ns[t] += 32 * (o.scan_ns[t] // o.tick_ns * o.tick_ns)
 
 
+def waits_for_flushes(o: Oracle, t: int) -> bool:
+    """4.3: whether other CPUs must flush what task t marked: those on which its process runs."""
+    process = o.lay.task_process
+    return o.par.flush_wait_ns > 0 and any(u >= 0 and u != t and process[u] == process[t] for u in o.cur)
+
+
 # ---------------------------------------------------------------- what
-Blocks = Generator[None, None, Result]  # rests before every block it looks at
+LOOK, FLUSH = "look", "flush"
+Rests = Generator[str, None, Result]  # before it looks at a block, and at the end of a chunk in which it marked some
 
 
 class Window:
@@ -134,14 +148,14 @@ class Window:
         self.marked = 0  # pages marked in the whole window, for cumulative_pte_budget
         self.looked_at = 0  # pages
         self.updates = 0  # pages, a huge page counts 1
-        self.blocks = self.walk()
+        self.rests = self.walk()
 
     def cost(self) -> int:
         """4.3: ns spent so far."""
         return self.o.par.pte_scan_ns * self.looked_at + self.o.par.pte_update_ns * self.updates
 
-    def walk(self) -> Blocks[None]:
-        """4.4: from *begin* to where the window ends, resting before every block."""
+    def walk(self) -> Rests[None]:
+        """4.4: from *begin* to where the window ends."""
         o, m = self.o, self.m
         self.start = o.offset[m]  # spec 4.3, 4.4: as it is when the work begins
         while True:
@@ -160,7 +174,7 @@ class Window:
             o.offset[m] = 0
             return
 
-    def from_begin(self) -> Blocks[str]:
+    def from_begin(self) -> Rests[str]:
         """4.4, *begin*: walk the VMAs from start; what ended it: budget, forced or list."""
         o, lay = self.o, self.o.lay
         vmas = [v for v in o.process_vmas[self.m] if lay.vma_start[v] + lay.vma_pages[v] > self.start]
@@ -227,7 +241,7 @@ class Window:
         started = sum(o.cpu[t] >= 0 for t in o.process_tasks[m])
         return o.offset[m] > o.lay.vma_start[v] or o.seq[m] > o.prev_seq[v] + started
 
-    def scan_vma(self, v: int) -> Blocks[bool]:
+    def scan_vma(self, v: int) -> Rests[bool]:
         """4.4: scan VMA v in chunks; whether the budget ended it."""
         o, lay = self.o, self.o.lay
         vm_end = lay.vma_start[v] + lay.vma_pages[v]
@@ -237,6 +251,9 @@ class Window:
             end = ceiling(self.start + self.pages, 512) * 512
             end = min(vm_end, max(end, self.start + k))
             marked, cut = yield from self.look_at(v, self.start, end)
+            # spec 4.3: marked by this window; where cow_skip_rest_of_vma cuts a VMA the chunk ends, too
+            if marked > 0:
+                yield FLUSH
             self.marked += marked
             u = self.marked if o.sw.cumulative_pte_budget else marked
             # spec 4.4: a VMA cut short by cow_skip_rest_of_vma is charged its whole last chunk
@@ -250,14 +267,15 @@ class Window:
             if self.start == vm_end:
                 return False
 
-    def look_at(self, v: int, start: int, end: int) -> Blocks[tuple[int, bool]]:
+    def look_at(self, v: int, start: int, end: int) -> Rests[tuple[int, bool]]:
         """4.4: look at the blocks whose first page is in [start, end): (pages marked, whether the VMA was cut)."""
         o, lay = self.o, self.o.lay
         g = lay.vma_region[v]
         k, huge = lay.region_block_pages[g], lay.region_kind[g] == HUGE
+        first = lay.vma_start[v] + lay.vma_hole[v]  # page of block 0
         marked = 0
-        for j in range(ceiling(start - lay.vma_start[v], k), ceiling(end - lay.vma_start[v], k)):
-            yield
+        for j in range(max(0, ceiling(start - first, k)), ceiling(end - first, k)):
+            yield LOOK
             self.looked_at += 1 if huge else k
             if shared_cow(o, v):
                 if o.sw.cow_skip_rest_of_vma:
@@ -294,7 +312,7 @@ class Window:
             o.counters["numa_huge_pte_updates"] += 1
         if not o.sw.keep_write:
             o.pte_write[q] = False
-        unit = lay.vma_pages[v] if lay.region_kind[g] == BASE else lay.region_blocks[g]
+        unit = o.region_pages[g] if lay.region_kind[g] == BASE else lay.region_blocks[g]
         o.threshold[q] = o.intensity[v] + exponential(draw(o.seed, MARK, q, o.i)) * unit
 
 

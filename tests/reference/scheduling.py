@@ -28,16 +28,22 @@ def started_on(o: Oracle) -> list[int]:
 
 
 def end_tasks(o: Oracle) -> None:
-    """4.1: tasks whose time is over leave their CPU and their group; their own faults stay where they are."""
+    """4.1: tasks that are over leave their CPU and their group; their own faults stay where they are."""
     for t in range(o.T):
-        if o.cpu[t] < 0 or o.lay.task_end_ns[t] > o.t0:
+        if o.cpu[t] < 0 or not over(o, t):
             continue
         o.cpu[t], o.ended[t] = -1, True
         o.moving[t] = o.waits_for[t] = -1
-        o.debt_ns[t] = o.wait_ns[t] = 0
+        o.debt_ns[t] = o.wait_ns[t] = o.spin_ns[t] = 0
         o.window[t] = None
         if o.group[t] >= 0:
             leave_group(o, t)
+
+
+def over(o: Oracle, t: int) -> bool:
+    """4.1: whether the time of task t is up, or its visits are done."""
+    visits = o.lay.task_visits[t]
+    return o.lay.task_end_ns[t] <= o.t0 or (visits > 0 and o.work[t] >= visits * 10**9)
 
 
 def scan_anew(o: Oracle, due: list[int]) -> None:
@@ -52,7 +58,8 @@ def scan_anew(o: Oracle, due: list[int]) -> None:
 def start_tasks(o: Oracle) -> None:
     """3, 4.1: place the tasks whose time has come, under the affinity of now."""
     # spec 3: tasks starting at 0 are placed before the first step, so that memory can follow them
-    due = [t for t in range(o.T) if o.cpu[t] < 0 and o.lay.task_start_ns[t] <= o.t0 < o.lay.task_end_ns[t]]
+    due = [t for t in range(o.T) if o.cpu[t] < 0 and not o.ended[t]]
+    due = [t for t in due if o.lay.task_start_ns[t] <= o.t0 < o.lay.task_end_ns[t]]
     if o.sw.fork_resets_parent_scan:
         scan_anew(o, due)
     for t in due:
@@ -157,7 +164,7 @@ def fill_queues(o: Oracle) -> None:
 
 
 def run(o: Oracle) -> None:
-    """4.2: time of the running tasks: waits, then debt, the rest is useful."""
+    """4.2: time of the running tasks: waits, spins, then debt, the rest is useful."""
     o.useful = [0] * o.T
     o.running = [t for t in o.cur if t >= 0]
     skip_common_waits(o)
@@ -171,6 +178,10 @@ def run(o: Oracle) -> None:
         o.waited_ns[t] += w
         ran = o.dt - w
         o.run_ns[t] += ran
+        x = min(o.spin_ns[t], ran)
+        o.spin_ns[t] -= x
+        o.sys_ns[t] += x
+        ran -= x
         got = ran * o.power // 1000  # spec 4.2: all of ran when nothing is shared
         paid = max(0, min(o.debt_ns[t], got))
         o.useful[t] = max(0, got - o.debt_ns[t])
@@ -181,19 +192,19 @@ def run(o: Oracle) -> None:
 
 
 def power_of_a_cpu(o: Oracle) -> int:
-    """4.2: thousandths of a CPU that each CPU with a running task gets, common waits being skipped."""
+    """4.2: thousandths of a CPU that a CPU gets while its task neither waits nor spins, common waits being skipped."""
     if o.par.shared_cpus == 0:
         return 1000
-    busy = sum(t >= 0 and o.wait_ns[t] == 0 for t in o.cur)
-    return min(1000, o.par.shared_cpus // max(1, busy))
+    busy = sum(o.dt - min(o.dt, o.wait_ns[t] + o.spin_ns[t]) for t in o.cur if t >= 0)
+    return min(1000, o.par.shared_cpus * o.dt // max(1, busy))
 
 
 def skip_common_waits(o: Oracle) -> None:
-    """4.2: in a guest whose running tasks all wait nobody waits; the time skipped is not waited."""
+    """4.2: in a guest whose running tasks all wait or spin nobody does; the time skipped is not waited, nor system."""
     running = [t for t in o.cur if t >= 0]
-    if o.par.shared_cpus > 0 and all(o.wait_ns[t] > 0 for t in running):
+    if o.par.shared_cpus > 0 and all(o.wait_ns[t] > 0 or o.spin_ns[t] > 0 for t in running):
         for t in running:
-            o.wait_ns[t] = 0
+            o.wait_ns[t] = o.spin_ns[t] = 0
 
 
 def change_cpus(o: Oracle, moves: list[tuple[int, int]]) -> None:

@@ -104,6 +104,27 @@ def test_scan_windows_of_the_cases_last_several_steps() -> None:
     assert unfinished >= 12
 
 
+def test_cases_spin_end_by_visits_and_scan_behind_holes() -> None:
+    """Each in a good part of the cases, spins on CPUs of their own and on shared ones."""
+    seen = dict.fromkeys(("spins", "spins in a guest", "ended by visits", "marked behind a hole"), 0)
+    for seed in range(200):
+        rng = random.Random(seed)
+        layout, kernel, params = random_layout(rng), random_kernel(rng), random_params(rng)
+        if engine(layout, kernel, [seed], params) is None:
+            continue
+        oracle = Oracle(layout, kernel, params, seed)
+        spun = marked = False
+        for _ in range(100):
+            oracle.step()
+            spun |= any(oracle.spin_ns)
+            marked |= any(oracle.pending[v] for v in range(layout.vmas) if layout.vma_hole[v])
+        ended = [t for t in range(layout.tasks) if oracle.ended[t] and layout.task_end_ns[t] > oracle.t0]
+        guest = params["shared_cpus"] > 0
+        found = (spun and not guest, spun and guest, bool(ended), marked)
+        seen = {name: count + found[i] for i, (name, count) in enumerate(seen.items())}
+    assert all(count >= 8 for count in seen.values()), seen
+
+
 def test_cases_reach_the_rules() -> None:
     """The random cases are not idle: they migrate, are refused, group, move, swap, balance, sleep, differ in weight."""
     seen: dict[str, int] = dict.fromkeys(

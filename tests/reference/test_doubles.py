@@ -347,7 +347,7 @@ def test_random_cases_reach_double_faults_and_waiting_walks(monkeypatch):
     monkeypatch.setattr(faults, "passing_meetings", counted_meetings)
     monkeypatch.setattr(faults, "turn_ends", counted_turns)
     monkeypatch.setattr(touch, "afforded", counted_walk)
-    for seed in range(120):
+    for seed in range(240):
         rng = random.Random(seed)
         layout, kernel, params = random_layout(rng), random_kernel(rng), random_params(rng)
         o = Oracle(layout, kernel, params, seed)

@@ -59,6 +59,30 @@ def test_credit_and_wait_are_one_sum():
         assert (o.moving[0], o.in_flight[0]) == (3, flying)
 
 
+def test_spins_are_owed_too():
+    for spin, owed, moving, flying in (
+        (300_000, 800_000, 3, True),
+        (1_000_000, 1_500_000, 3, True),
+        (1_000_001, 1_500_001, 3, False),
+    ):
+        o = pair()
+        migrating(o, 0, 3, 2_500_000, 1_500_000)
+        o.spin_ns[0] = spin
+        run(o, 1)
+        assert (o.debt_ns[0] + o.spin_ns[0], o.moving[0], o.in_flight[0]) == (owed, moving, flying)
+    o = pair()
+    migrating(o, 0, 3, 3_500_000, 0)
+    o.spin_ns[0] = 1_000_001
+    for moving in (3, -1):
+        run(o, 1)
+        assert (o.moving[0], o.in_flight[0]) == (moving, moving == 3)
+    o = pair(params={"shared_cpus": 1000})  # all spin or wait: not owed
+    migrating(o, 0, 3, 1_500_000)
+    o.spin_ns[0], o.wait_ns[1] = 9 * MS, 1
+    run(o, 1)
+    assert (o.debt_ns[0], o.in_flight[0]) == (MS, True)  # power 500
+
+
 def test_new_debt_holds_up_a_flight():
     """What is charged while a page is moved (scans, waits for others) counts as owed first."""
     o = pair()
@@ -93,11 +117,11 @@ def test_a_flight_in_a_guest():
         o.moving, o.moving_ns, o.debt_ns, o.wait_ns = [3, 4], [1_500_000] * 2, debt, wait
         return run(o, 1)
 
-    # task 1 alone is busy: power 1000; task 0 waits 200000 and gets 800000 done
+    # task 0 waits 200000: power 1000 // 1.8 = 555, 444000 and 555000 done
     o = guest([1_300_000, 1_500_000], [200_000, 0])
-    assert (o.debt_ns, o.in_flight, o.waited_ns) == ([500_000, 500_000], [True, True], [200_000, 0])
+    assert (o.debt_ns, o.in_flight, o.waited_ns) == ([856_000, 945_000], [True, True], [200_000, 0])
     o = guest([1_300_001, 1_500_000], [200_000, 0])  # a wait that is not skipped is owed
-    assert (o.debt_ns, o.in_flight) == ([500_001, 500_000], [False, True])
+    assert (o.debt_ns, o.in_flight) == ([856_001, 945_000], [False, True])
     o = guest([1_500_000, 1_500_001], [0, 0])  # power 500
     assert (o.debt_ns, o.in_flight) == ([MS, 1_000_001], [True, False])
     o = guest([1_500_000, 1_500_001], [300_000, 10])  # both wait: skipped, then as before
@@ -171,7 +195,7 @@ def test_a_sleeper_is_neither_load_nor_scans():
 # ---------------------------------------------------------------- 4.5, random finds
 def fly(o, t, b):
     """Task t is in the middle of a migration of block b."""
-    migrating(o, t, b, 9 * MS)
+    migrating(o, t, b, 9 * MS, 8 * MS)
     o.in_flight[t] = True
 
 
@@ -185,6 +209,28 @@ def test_a_page_is_held_while_it_is_in_flight():
     assert [flights.held(o, t, 3) for t in range(4)] == [False, False, False, True]  # 0 to 2 are moving one
     o.in_flight[1] = False
     assert not flights.held(o, 3, 3)
+
+
+def test_processes_lose_a_page_in_flight_one_after_the_other():
+    """Of three processes the first once some of 9 ms is done, the second after 3 ms, the third after 6."""
+    for left, holders in ((9_000_001, []), (9_000_000, []), (8_999_999, [1]), (6_000_000, [1]), (5_999_999, [1, 2]),
+                          (3_000_000, [1, 2]), (2_999_999, [1, 2, 3]), (1, [1, 2, 3])):  # fmt: skip
+        o = oracle(nodes=1, cpus=5, processes=4, threads=1, home=0, rate=0, vma_region=[1, 0, 0, 0])
+        o.moving[0], o.moving_ns[0], o.in_flight[0] = 3, 9 * MS, True  # the task that moves it is of none of them
+        o.debt_ns[0], o.wait_ns[0], o.spin_ns[0] = left - 300, 200, 100
+        touch.touch(o, {})
+        assert [t for t in range(4) if flights.held(o, t, 3)] == holders
+
+
+def test_what_is_left_of_a_flight_is_that_of_the_beginning():
+    """The task that moves block 3 walks in the same step, and what it owes falls by what that is expected to cost."""
+    o = oracle(nodes=1, cpus=2, threads=2, home=0, rate=0, order=SEQUENTIAL)
+    fly(o, 0, 3)
+    o.debt_ns[0] = 9 * MS  # nothing done yet
+    o.useful, o.pos = [10_000, 1500], [5, 3]
+    trap(o, [5])
+    assert touch.touch(o, {0: 10**6, 1: 10**6}) == [(0, 5)]
+    assert (o.debt_ns[0], o.waits_for) == (9 * MS - 1200, [-1, -1])
 
 
 def test_who_touches_a_page_not_yet_in_flight_goes_on():
@@ -324,6 +370,7 @@ def test_every_walk_of_a_task_ends_at_its_held_page():
     o = two_accesses(SEQUENTIAL, SEQUENTIAL)
     o.T = 3
     o.moving, o.in_flight = [-1, 6, 4], [False, True, True]  # as if there were two more tasks
+    o.moving_ns, o.debt_ns, o.wait_ns, o.spin_ns = [0, 9, 9], [0, 8, 8], [0] * 3, [0] * 3
     o.useful[0], o.pos = 8000, [5, 0]
     touch.touch(o, {0: 10**6, 1: 10**6})
     assert (o.pos, o.carry_ns) == ([6, 4], [0, 0])
@@ -380,6 +427,7 @@ def test_finds_come_first_then_walks_then_random_accesses():
         o = two_accesses(SEQUENTIAL, RANDOM)
         o.T, o.useful[0] = 4, 10_000
         o.moving, o.in_flight = [-1, 12, 7, 8], [False, True, True, True]  # three more tasks, in words
+        o.moving_ns, o.debt_ns, o.wait_ns, o.spin_ns = [0, 9, 9, 9], [0, 8, 8, 8], [0] * 4, [0] * 4
         o.useful += [0] * 3
         if finds:
             trap(o, [8])
@@ -498,7 +546,7 @@ def test_migrations_of_a_guest_wait_for_other_cpus():
     assert f.migrated
     faults.charge(o, [f], {0: 1, 1: 1})
     assert o.debt_ns == [4 * 1200 + 10_800, 0]
-    assert o.wait_ns == [400_000, 410**2]  # D = 410800 // 1000
+    assert o.wait_ns == [400_000, 410**2 // 4]  # D = 410800 // 1000; task 1's process is the second to lose the page
     assert (o.moving[0], o.moving_ns[0]) == (0, 400_000 + 10_800)
     o = remote(write=0, params={"ipi_wait_ns": 50_000})
     o.node[0] = 0

@@ -337,6 +337,18 @@ def test_costs_and_waiting():
     assert o.wait_ns == [0, (cost // 1000) ** 2]
 
 
+def test_the_last_processes_to_lose_a_page_wait_least():
+    """g is 1000*9 // 16 = 562, 1000*4 // 16 = 250 and 1000 // 16 = 62 for the second to the fourth of four."""
+    o = oracle("4.15", processes=4, threads=1, shared_region=True, kind=HUGE, block_pages=512, home=1)
+    o.cpu[0] = 0
+    o.lay.access_rate = [2000 * 8192] * 4
+    f = a_fault(o)
+    assert f.migrated
+    faults.charge(o, [f], dict.fromkeys(range(4), 1))
+    X = 309**2  # 1500 + 4*300 + 512*600 = 309900
+    assert o.wait_ns == [0, X * 562 // 1000, X * 250 // 1000, X * 62 // 1000]
+
+
 def test_flushes_interrupt_the_others():
     """ipi_ns 100: task 0 migrates 4 pages (c 4), task 1 a block as well; the other process maps them or not."""
     for shared in (True, False):

@@ -140,6 +140,22 @@ def test_a_task_that_ends_drops_its_window():
     assert o.window == [None, None]
 
 
+def test_a_task_ends_after_its_visits():
+    """A page each ms, all of it local and useful; only what is finished when a step begins counts."""
+    o = oracle(nodes=1, threads=2, rate=1000, home=0, task_visits=[3, 0])
+    run(o, 3)
+    assert (o.cpu[0] >= 0, o.work) == (True, [3 * 10**9] * 2)
+    o.debt_ns[0], o.spin_ns[0], o.window[0] = 70, 80, scan.Window(o, 0)
+    run(o, 1)
+    assert (o.cpu[0], o.run_ns[0], o.debt_ns[0], o.spin_ns[0], o.window[0]) == (-1, 3 * 10**6, 0, 0, None)
+    run(o, 20)  # it never starts again; of the other nothing is asked
+    assert (o.cpu[0], o.run_ns, o.work) == (-1, [3 * 10**6, 24 * 10**6], [3 * 10**9, 24 * 10**9])
+    o = oracle(nodes=1, threads=1, rate=1001, home=0, task_visits=[3], task_end_ns=[2_000_000])
+    assert run(o, 5).run_ns == [2 * 10**6]  # whichever comes first
+    o = oracle(nodes=1, threads=1, rate=999, home=0, task_visits=[3])
+    assert run(o, 9).run_ns == [4 * 10**6]  # 2.997 are not 3
+
+
 def test_a_task_that_is_over_before_it_begins():
     o = oracle(threads=2, rate=0, task_start_ns=[0, 2_000_000], task_end_ns=[0, 2_000_000], home=0)
     run(o, 5)
@@ -164,6 +180,15 @@ def test_whoever_comes_after_all_have_ended_is_scanned_anew():
     assert after([0, 0]) == (3, 9999)  # nobody has been there
 
 
+def test_whoever_comes_after_the_visits_are_done_is_scanned_anew():
+    for visits, seq in ((5, 0), (6, 3)):  # a page each ms
+        o = oracle("4.15", nodes=1, threads=2, rate=1000, home=0, task_start_ns=[0, 5_000_000],
+                   task_visits=[visits, 0], switches={"scan_delay_ms": 20})  # fmt: skip
+        o.seq = [3]
+        run(o, 6)
+        assert (o.cpu[0] < 0, o.cpu[1] >= 0, o.seq) == (seq == 0, True, [seq])
+
+
 def test_time_of_a_task():
     o = oracle(threads=1, rate=0)
     o.wait_ns[0], o.debt_ns[0] = 300_000, 900_000
@@ -182,17 +207,28 @@ def test_time_of_a_task():
     assert (o.sys_ns[0], o.debt_ns[0], o.useful[0]) == (900_000, 0, 1_000_500)
 
 
+def test_a_task_spins_after_its_wait_and_before_its_debt():
+    o = oracle(threads=1, rate=0)
+    o.wait_ns[0], o.spin_ns[0], o.debt_ns[0] = 300_000, 900_000, 150_000
+    run(o, 1)  # 300000 waited, 700000 spun
+    assert (o.waited_ns, o.run_ns, o.sys_ns, o.useful) == ([300_000], [700_000], [700_000], [0])
+    assert (o.wait_ns, o.spin_ns, o.debt_ns) == ([0], [200_000], [150_000])
+    run(o, 1)  # 200000 spun, 150000 paid
+    assert (o.run_ns, o.sys_ns, o.useful) == ([1_700_000], [1_050_000], [650_000])
+    assert (o.spin_ns, o.debt_ns) == ([0], [0])
+
+
 def test_cpus_of_a_guest_share_their_work():
-    """Three CPUs share one, a fourth waits: power = 1000 // 3 = 333, a whole step of 1 ms gets 333000 ns done."""
+    """Three CPUs and 0.6 of a fourth, that waits first, share one: power = 1000 // 3.6 = 277, of 1 ms 277000 ns."""
     o = oracle(nodes=1, cpus=5, threads=4, rate=0, params={"shared_cpus": 1000})
     o.debt_ns, o.wait_ns[3] = [100_000, 500_000, 0, -200], 400_000
     run(o, 1)
-    # task 0 pays all its debt: 100000 of 333000 got, so 100000*1000000 // 333000 of its time
-    # task 1 gets only 333000 of its debt paid, all its time; task 3 runs for 600000: 199800 got, credit of 200
+    # task 0 pays all its debt: 100000 of 277000 got, so 100000*1000000 // 277000 of its time
+    # task 1 gets only 277000 of its debt paid, all its time; task 3 runs for 600000: 166200 got, credit of 200
     assert o.run_ns == [1_000_000, 1_000_000, 1_000_000, 600_000]
-    assert o.useful == [233_000, 0, 333_000, 200_000]
-    assert o.sys_ns == [300_300, 1_000_000, 0, 0]
-    assert o.debt_ns == [0, 167_000, 0, 0]
+    assert o.useful == [177_000, 0, 277_000, 166_400]
+    assert o.sys_ns == [361_010, 1_000_000, 0, 0]
+    assert o.debt_ns == [0, 223_000, 0, 0]
     assert o.waited_ns == [0, 0, 0, 400_000]
 
 
@@ -206,7 +242,9 @@ def test_power_follows_the_busy_cpus():
     assert useful(2500, cpus=2, threads=2) == [1_000_000, 1_000_000]  # a CPU has no more than one
     assert useful(1999, cpus=2, threads=2) == [999_000, 999_000]
     assert useful(1000, cpus=2, threads=2, wait=10**6) == [1_000_000, 0]  # nor does a task that waits
-    assert useful(1000, cpus=2, threads=2, wait=1) == [1_000_000, 999_999]  # however short
+    assert useful(1000, cpus=2, threads=2, wait=10**9) == [1_000_000, 0]
+    assert useful(1000, cpus=2, threads=2, wait=500_000) == [666_000, 333_000]  # for as long: 1000 // 1.5
+    assert useful(1000, cpus=2, threads=2, wait=1) == [500_000, 499_999]
     assert sorted(useful(1000, cpus=1, threads=2)) == [0, 1_000_000]  # queued tasks are not running
     o = oracle(nodes=1, cpus=3, threads=3, rate=0, params={"shared_cpus": 2})  # 2 // 3: nothing gets done
     o.debt_ns = [70, -500, 0]
@@ -225,6 +263,25 @@ def test_waits_of_all_are_skipped_in_a_guest():
         run(o, 1)
         # the waits being skipped both are busy: power 900 // 2
         assert (o.waited_ns, o.run_ns, o.useful, o.wait_ns) == (waited, run_ns, useful, [0, 0])
+
+
+def test_spins_in_a_guest():
+    def guest(wait, spin, debt=(0, 0)):
+        o = oracle(nodes=1, cpus=2, threads=2, rate=0, params={"shared_cpus": 900})
+        o.wait_ns, o.spin_ns, o.debt_ns = list(wait), list(spin), list(debt)
+        return run(o, 1)
+
+    # task 0 spins 400000: power 900 // 1.6 = 562; its debt 50000 of 337200 got takes 50000*600000 // 337200 = 88967
+    o = guest((0, 0), (400_000, 0), (50_000, 0))
+    assert (o.useful, o.run_ns, o.sys_ns) == ([287_200, 562_000], [10**6, 10**6], [488_967, 0])
+    o = guest((100_000, 0), (200_000, 0))  # 900 // 1.7 = 529
+    assert (o.useful, o.run_ns, o.sys_ns) == ([370_300, 529_000], [900_000, 10**6], [200_000, 0])
+    o = guest((300_000, 0), (10**6, 0))  # task 1 alone is busy
+    assert (o.useful, o.spin_ns, o.waited_ns, o.sys_ns) == ([0, 900_000], [300_000, 0], [300_000, 0], [700_000, 0])
+    for wait, spin in (((0, 300_000), (5 * 10**6, 0)), ((0, 0), (7, 7)), ((7, 7), (7, 0))):
+        o = guest(wait, spin)  # all wait or spin: skipped, then both are busy
+        assert (o.useful, o.wait_ns, o.spin_ns) == ([450_000] * 2, [0, 0], [0, 0])
+        assert (o.run_ns, o.waited_ns, o.sys_ns) == ([10**6] * 2, [0, 0], [0, 0])
 
 
 def test_scans_of_a_guest_take_longer():
@@ -358,7 +415,8 @@ FAST = {
 @pytest.mark.parametrize("kernel", list(names()))
 def test_invariants(kernel):
     for seed in range(3):
-        o = Oracle(random_layout(seed * 100 + len(kernel)), Kernel(kernel, **FAST), {"isolate_fail": 50}, seed)
+        params = {"isolate_fail": 50, "flush_wait_ns": 1_500_000}
+        o = Oracle(random_layout(seed * 100 + len(kernel)), Kernel(kernel, **FAST), params, seed)
         for _ in range(12):
             check(run(o, 50))
 
@@ -379,8 +437,11 @@ def check(o):
         assert o.total[t] == sum(map(sum, o.mem[t]))
         assert all(x >= 0 for row in o.mem[t] + o.cpuf[t] for x in row)
         assert o.cpu[t] < 0 or o.allowed(t, o.cpu[t])
-        assert (o.cpu[t] >= 0) == (lay.task_start_ns[t] <= o.t0 < lay.task_end_ns[t])
+        alive = lay.task_start_ns[t] <= o.t0 < lay.task_end_ns[t]
+        assert o.cpu[t] < 0 or alive
+        assert o.cpu[t] >= 0 or not alive or o.work[t] >= lay.task_visits[t] * 10**9 > 0
         assert o.cpu[t] >= 0 or (o.group[t], o.debt_ns[t], o.wait_ns[t], o.moving[t]) == (-1, 0, 0, -1)
+        assert o.spin_ns[t] == 0 or (o.cpu[t] >= 0 and o.debt_ns[t] >= 0)
         assert 0 <= o.run_ns[t] + o.waited_ns[t] <= o.i * o.dt
     for g in range(o.T):
         members = [t for t in range(o.T) if o.group[t] == g]

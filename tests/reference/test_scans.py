@@ -184,7 +184,131 @@ def test_a_window_begins_with_its_ticks_and_works_when_there_is_time():
     assert (o.sys_ns[0], o.useful[0]) == (2 * MS + 8 * 65, 500_000 - 8 * 65)
 
 
+# ---------------------------------------------------------------- 4.3, flushes
+def scanning_thread(kernel="4.15", wait=500, **rest):
+    """Tasks 0 and 1 of a process of two areas of 16 pages run, 2 and 3 of a process without memory do not."""
+    o = oracle(
+        kernel, processes=2, threads=2, vma_process=[0, 0], vma_start=[512, 1024], nodes=1, cpus=4, home=0, rate=0,
+        params={"flush_wait_ns": wait}, **rest,
+    )  # fmt: skip
+    o.cur = [0, 1, -1, -1]
+    begin(o)
+    return o
+
+
+def test_a_window_rests_at_every_chunk_others_must_flush():
+    o = scanning_thread()
+    assert go_on(o, 10**4) == [False]
+    assert (o.pending, o.useful, o.debt_ns[0], o.spin_ns[0], o.scan_ns[0]) == ([16, 0], [0], 0, 500, 1540)
+    assert go_on(o, 10**4) == [False]  # the end of the window comes after the flush
+    assert (o.pending, o.useful, o.spin_ns[0], o.scan_ns[0], o.seq[0]) == ([16, 16], [0], 1000, 3080, 0)
+    assert go_on(o, 1) == [True]
+    assert (o.useful, o.spin_ns[:2], o.scan_ns[0], o.seq[0]) == ([1], [1000, 0], 3080, 1)
+    assert (o.sys_ns[0], o.wait_ns[0]) == (2080, 0)  # spins count when they are spun
+
+
+@pytest.mark.parametrize("cur", [[0, -1, -1, -1], [0, 2, 3, -1]])
+def test_nobody_else_has_to_flush(cur):
+    o = scanning_thread()
+    o.cur = cur
+    assert go_on(o, 10**4) == [True]
+    assert (o.pending, o.useful, o.spin_ns[0], o.scan_ns[0]) == ([16, 16], [10**4 - 2080], 0, 2080)
+
+
+def test_flushes_that_take_no_time():
+    o = scanning_thread(wait=0)
+    assert go_on(o, 10**4) == [True]
+    assert (o.useful, o.spin_ns[0]) == ([10**4 - 2080], 0)
+
+
+def test_what_was_not_marked_needs_no_flush():
+    o = scanning_thread()
+    o.trapped[:16] = [True] * 16
+    assert go_on(o, 10**4) == [False]  # 80 for the first area, 1040 and a flush for the second
+    assert (o.pending, o.sys_ns[0], o.spin_ns[0]) == ([0, 16], 1120, 500)
+
+
+def test_what_was_marked_in_an_earlier_step_is_flushed():
+    o = scanning_thread()
+    o.trapped[1:16] = [True] * 15
+    assert go_on(o, 65) == [False]
+    assert (o.pending, o.spin_ns[0]) == ([1, 0], 0)
+    assert go_on(o, 10**4) == [False]
+    assert (o.pending, o.sys_ns[0], o.spin_ns[0]) == ([1, 0], 65 + 75, 500)
+
+
+@pytest.mark.parametrize(("useful", "debt"), [(1040, 0), (1000, 40)])
+def test_a_flush_after_the_block_that_used_up_the_time(useful, debt):
+    o = scanning_thread()
+    assert go_on(o, useful) == [False]
+    assert (o.sys_ns[0], o.debt_ns[0], o.useful, o.spin_ns[0]) == (useful, debt, [0], 500)
+
+
+def test_a_shared_page_that_cuts_an_area_after_marking():
+    """A cut ends the chunk as well: pages of the first area, of the process's own, were marked and are flushed."""
+    o = scanning_thread("4.19", vma_cow=[False, True], switches={"cow_skip_rest_of_vma": True, "cow_max_mappers": 1})
+    o.mapcount[1] = 2
+    assert go_on(o, 10**4) == [False]
+    assert go_on(o, 10**4) == [True]  # the page that cuts the second is looked at, nothing is marked
+    assert (o.pending, o.sys_ns[0], o.spin_ns[0]) == ([16, 0], 1045, 500)
+
+
+def test_the_stretch_counts_flushes():
+    o = scanning_thread(wait=2 * MS)
+    for _ in range(3):
+        go_on(o, 10**4)
+    assert (o.window[0], o.scan_ns[0], o.stamp_ns[0]) == (None, 4 * MS + 2080, 32 * 4 * MS)
+
+
+def test_flushes_in_steps():
+    """Each area takes 1040 and a flush of 1.5 ms, spun in the two steps after it."""
+    o = scanning_thread(wait=1_500_000)
+    begin(o)
+    run(o, 1)
+    assert (o.pending, o.useful[:2], o.spin_ns[0], o.sys_ns[0]) == ([16, 0], [0, MS], 1_500_000, 1040)
+    run(o, 1)
+    assert (o.pending, o.useful[:2], o.spin_ns[0], o.sys_ns[0]) == ([16, 0], [0, MS], 500_000, MS + 1040)
+    run(o, 1)  # half of it left for the second area
+    assert (o.pending, o.useful[0], o.spin_ns[0], o.sys_ns[0]) == ([16, 16], 0, 1_500_000, 1_500_000 + 2080)
+    run(o, 2)
+    assert (o.window[0], o.useful[0], o.spin_ns[0], o.sys_ns[0]) == (None, 500_000, 0, 3 * MS + 2080)
+    assert o.run_ns[:2] == [5 * MS] * 2
+
+
 # ---------------------------------------------------------------- 4.4
+def test_a_hole_is_free():
+    """16 pages behind 520: the first chunk ends at 1024, before them."""
+    o = alone(vma_hole=[520], vma_pages=[536], switches={"scan_size_mb": 1})
+    assert (o.rss, scan.windows(o, 0)) == ([16], 1)
+    begin(o)
+    assert go_on(o, 10**4) == [True]
+    assert (o.pending, o.sys_ns, o.offset, o.seq) == ([16], [1040], [0], [1])  # 256 - 24 pages left at the end
+    assert o.threshold[3] == draws.exponential(draws.draw(1, draws.MARK, 3, 0)) * 16
+
+
+@pytest.mark.parametrize(("kind", "k", "hole", "marked"), [(0, 4, 508, 15), (0, 4, 507, 14), (2, 16, 480, 14)])
+def test_blocks_lie_behind_the_hole(kind, k, hole, marked):
+    """Blocks start at 512 + hole; the first at or after page 1024 is 4 / 4 = 1, 5 / 4 rounded up = 2, 32 / 16 = 2."""
+    o = alone(kind=kind, block_pages=k, vma_hole=[hole], vma_pages=[hole + 16 * k])
+    o.offset = [1024]
+    begin(o)
+    assert go_on(o, MS) == [True]
+    assert [q for q in range(16) if o.trapped[q]] == [*range(16 - marked, 16)]
+
+
+def test_a_hole_takes_of_the_virtual_budget():
+    """8 * 256 pages of 3000 in the first window, four chunks of 512; the blocks, at 3512, in the second,
+    where the rest of the hole in their chunk, from 3072, uses up what may be marked."""
+    o = alone("6.1", vma_hole=[3000], vma_pages=[3016], switches={"scan_size_mb": 1})
+    assert o.sw.virtual_scan_budget
+    begin(o)
+    assert go_on(o, 1) == [True]
+    assert (o.offset, o.pending, o.seq) == ([2560], [0], [0])
+    begin(o)
+    assert go_on(o, MS) == [True]
+    assert (o.offset, o.pending, o.seq) == ([3528], [16], [0])
+
+
 def test_a_window_starts_where_the_one_before_it_in_the_step_stopped():
     """Both begin at their ticks, before either works."""
     o = oracle("4.15", threads=2, cpus=1, blocks=1024, rate=0, switches={"scan_size_mb": 2})  # 512 pages

@@ -60,6 +60,7 @@ def tiny_layout(
         "task_wake_ns": [10_000_000] * T,
         "task_start_ns": [0] * T,
         "task_end_ns": [FOREVER] * T,
+        "task_visits": [0] * T,
         "affinity_ns": [0],
         "affinity": np.ones((1, T, C), dtype=bool),
         "region_first": [g * blocks for g in range(regions)],
@@ -74,6 +75,7 @@ def tiny_layout(
         "vma_region": [0 if shared_region else m for m in range(processes)],
         "vma_start": [512] * processes,
         "vma_pages": [pages] * processes,
+        "vma_hole": [0] * processes,
         "vma_pte": [m * blocks for m in range(processes)],
         "vma_read": [True] * processes,
         "vma_write": [True] * processes,
@@ -173,12 +175,14 @@ def random_layout(seed: int) -> Layout:
         block_node += [where if rng.random() < 0.8 else rng.randrange(nodes) for _ in range(blocks)]
         for m in who:
             write = rng.random() < 0.85
+            hole = rng.choice([0, 0, 512, 2048])
             vmas.append(
                 {
                     "process": m,
                     "region": len(regions) - 1,
                     "start": end[m],
-                    "pages": blocks * k,
+                    "pages": hole + blocks * k,
+                    "hole": hole,
                     "read": rng.random() < 0.97,
                     "write": write,
                     "shared": shared,
@@ -190,7 +194,7 @@ def random_layout(seed: int) -> Layout:
                     "pinned": rng.random() < 0.1,
                 }
             )
-            end[m] += -(-blocks * k // 512) * 512 + rng.choice([0, 512])
+            end[m] += hole + -(-blocks * k // 512) * 512 + rng.choice([0, 512])
     vmas.sort(key=lambda v: (v["process"], v["start"]))
     for v in vmas:
         v["pte"] = ptes
@@ -250,6 +254,7 @@ def random_layout(seed: int) -> Layout:
             "task_wake_ns": [rng.choice(WAKES) for _ in range(T)],
             "task_start_ns": starts,
             "task_end_ns": [rng.choice([FOREVER] * 5 + [start + 150 * 10**6]) for start in starts],
+            "task_visits": [rng.choice([0] * 5 + [20_000]) for _ in range(T)],
             "affinity_ns": [0, 300_000_000][:phases],
             "affinity": affinity,
             "block_node": block_node,

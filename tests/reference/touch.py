@@ -40,6 +40,7 @@ def slowness(o: Oracle, g: int, n: int) -> int:
 
 def touch(o: Oracle, live: dict[int, int]) -> list[tuple[int, int]]:
     """4.5, 4.6: the trapped PTE blocks found and taken, (access, PTE block), by task, access and order."""
+    o.left = flights.owed(o)
     at_random: dict[int, list[int]] = {a: [] for a in live}
     for v in range(o.V):
         if o.pending[v] > 0:
