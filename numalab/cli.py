@@ -11,12 +11,13 @@ import argparse
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 from numalab import __version__
-from numalab.commands import BAD_INPUT, CLOSED_PIPE, INTERNAL, INTERRUPTED, arguments, discard, fail
+from numalab.commands import BAD_INPUT, CLOSED_PIPE, INTERNAL, INTERRUPTED, arguments, discard, fail, note
 
 EXIT_CODES = """\
 exit codes:
@@ -46,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _open_closed_streams()
     try:
-        return _ending(argv)
+        with warnings.catch_warnings():
+            warnings.showwarning = _say
+            return _ending(argv)
     finally:
         try:
             sys.stderr.flush()
@@ -59,6 +62,11 @@ def _open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  for the rest of the process
+
+
+def _say(message: Warning | str, *where: object, **how: object) -> None:
+    """Show a warning as one line, without the place in numalab that gave it."""
+    note(f"numalab: warning: {message}")
 
 
 def _ending(argv: Sequence[str] | None) -> int:
@@ -268,10 +276,12 @@ def _add_plot(commands: _Commands[argparse.ArgumentParser]) -> None:
         numalab plot before=runs/old.nc after=runs/new.nc nodes -o nodes.svg
         numalab plot runs/mine.nc local --text""",
     )
+    # argparse has no way to say: one of two, or both
+    plot.usage = "numalab plot [-h] (-o FILE | --text | -o FILE --text) [--force] [NAME=]RUN.nc [...] KIND"
     plot.add_argument("files", metavar="[NAME=]RUN.nc", nargs="+")
     plot.add_argument("kind", metavar="KIND")
-    plot.add_argument("-o", "--out", metavar="FILE", help="where to save, .png or .svg")
-    plot.add_argument("--text", action="store_true", help="print a table and a sentence instead, or besides")
+    plot.add_argument("-o", "--out", metavar="FILE", help="where to save, .png or .svg; this, --text or both")
+    plot.add_argument("--text", action="store_true", help="print a table and a sentence")
     plot.add_argument("--force", action="store_true", help="overwrite what is there")
 
 
@@ -335,6 +345,11 @@ def _add_compare(commands: _Commands[argparse.ArgumentParser]) -> None:
         metavar="N,...",
         type=arguments.counts,
         help="runs behind the means of a table: one number, or one a column",
+    )
+    compare.add_argument(
+        "--all",
+        action="store_true",
+        help="every quantity (default: what changed beyond noise, and what is better or worse; --rows: all that fit)",
     )
     compare.add_argument("--table", action="store_true", help="print the table only")
     _add_json(compare)
@@ -453,7 +468,11 @@ def _add_record(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--for", type=arguments.duration, dest="seconds", metavar="TIME", help="how long (default: until it ends)"
     )
     record.add_argument(
-        "--cpu", type=arguments.percent, default=1.0, metavar="PERCENT", help="what it may use, of one CPU (default: 1)"
+        "--cpu",
+        type=arguments.percent,
+        default=1.0,
+        metavar="PERCENT",
+        help="of one CPU: statistics and memory maps wait where it would use more (default: 1)",
     )
     record.add_argument("-o", "--out", metavar="RUN.nc", required=True, help="where to save the run")
     record.add_argument("--recover", metavar="LOG", help="make the run of a log that a killed recorder left")

@@ -16,11 +16,14 @@ from numalab.sides import CONVERGED, Key, Quantity, Side, SidesError, Values, lk
 #: Effect that `Against.runs_needed` is about, percent of the base.
 EFFECT = 5.0
 
+#: So many rows are read at one glance.
+FEW_ROWS = 12
+
 #: Differences below this share of the base are rounding, whatever a test says.
 _SAME = 1e-6
 
-#: `Against.why` of a table's means.
-UNKNOWN_RUNS = "number of runs unknown"
+#: `Against.why` of a table's means, and of a side with one run.
+UNKNOWN_RUNS, SINGLE_RUN = "number of runs unknown", "a single run"
 
 #: Records whose lengths differ by more than this share are not comparable as totals.
 _SAME_LENGTH = 0.01
@@ -96,6 +99,22 @@ class Comparison:
     def tests(self) -> list[str]:
         """The tests compared, in order."""
         return list(dict.fromkeys(row.test for row in self.rows))
+
+    @property
+    def noise_known(self) -> bool:
+        """Whether any change could be tested."""
+        return any(one is not None and one.significant is not None for row in self.rows for one in row.against)
+
+    def main_rows(self) -> Comparison:
+        """Return the rows to read first: what changed beyond noise, then what is known to be good or bad.
+
+        All, if there are few, or none of these.
+        """
+        if len(self.rows) <= FEW_ROWS:
+            return self
+        beyond = [row for row in self.rows if any(one and one.significant for one in row.against)]
+        judged = [row for row in self.rows if row.quantity.better and row not in beyond]
+        return replace(self, rows=tuple(beyond + judged) or self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, numbers and strings."""
@@ -230,7 +249,7 @@ def _against(quantity: Quantity, base: Values, one: Values, effect: float, alpha
     if base.n is None or one.n is None:
         return Against(difference, change, runs_needed=needed, why=UNKNOWN_RUNS)
     if base.n < 2 or one.n < 2:
-        return Against(difference, change, runs_needed=needed, why="a single run")
+        return Against(difference, change, runs_needed=needed, why=SINGLE_RUN)
     if base.stddev_most is None or one.stddev_most is None:
         return Against(difference, change, why="spread unknown")
     if quantity.name == CONVERGED:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -22,8 +23,16 @@ from numalab import _data
 Value = bool | int | str
 
 
+#: Numeric switches are in ms, MB and the like, and computed with in ns and pages.
+MOST = 10**9
+
+
 class KernelError(ValueError):
     """A release, tree, patch or switch that does not exist, or a value it cannot take."""
+
+
+class KernelWarning(UserWarning):
+    """Something asked of a kernel that changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,8 @@ class Switch:
         The change that brought or removed it; empty where it is not known.
     unit : str
         Unit of a number, else empty.
+    least, most : int
+        Smallest and largest number that makes a kernel.
     choices : tuple of str
         The words a choice switch knows, else empty.
     cells : dict
@@ -59,6 +70,8 @@ class Switch:
     unit: str
     choices: tuple[str, ...]
     cells: Mapping[str, Cell]
+    least: int = 0
+    most: int = MOST
 
     @property
     def kind(self) -> str:
@@ -74,11 +87,11 @@ class Switch:
             Naming the switch, the value and what it takes.
         """
         if self.kind == "number":
-            if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-                return value
-            if isinstance(value, str) and value.isdigit():
-                return int(value)
-            raise KernelError(f"switch {self.name}: {value!r} is no whole number >= 0 ({self.unit})")
+            number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value
+            if isinstance(number, int) and not isinstance(number, bool) and self.least <= number <= self.most:
+                return number
+            bounds = f"from {self.least:,} to {self.most:,}"
+            raise KernelError(f"switch {self.name}: {value!r} is no whole number {bounds} ({self.unit})")
         if self.kind == "choice":
             if value in self.choices:
                 return str(value)
@@ -154,12 +167,14 @@ def _switch(entry: Mapping[str, Any], releases: tuple[str, ...]) -> Switch:
         unit=entry.get("unit", ""),
         choices=tuple(entry.get("choices", ())),
         cells={},
+        least=entry.get("least", 0),
+        most=entry.get("most", MOST),
     )
     cells = {
         release: Cell(bare.parse(word.removesuffix("?")), not word.endswith("?"))
         for release, word in zip(releases, words, strict=True)
     }
-    return Switch(bare.name, bare.what, bare.commit, bare.unit, bare.choices, cells)
+    return replace(bare, cells=cells)
 
 
 class Kernel:
@@ -251,17 +266,28 @@ class Kernel:
     def patched(self, *patches: str) -> Kernel:
         """Return the same kernel with named patches applied, in order.
 
+        Warns
+        -----
+        KernelWarning
+            A patch changes nothing: the kernel has it, or the model has nothing of what it changes.
+
         Raises
         ------
         KernelError
             Unknown patch.
         """
         known = table().patches
+        if unknown := [name for name in patches if name not in known]:
+            raise KernelError(f"no patch {unknown[0]!r}; known: {', '.join(known)}")
         values: dict[str, Value] = {}
-        for patch in patches:
-            if patch not in known:
-                raise KernelError(f"no patch {patch!r}; known: {', '.join(known)}")
-            values.update(known[patch].set)
+        for name in patches:
+            patch, now = known[name], self._values | values
+            if not patch.set:
+                _warn(f"patch {name} changes nothing in the model: {patch.what}")
+            elif all(now[key] == value for key, value in patch.set.items()):
+                rules = ", ".join(f"{key}={_word(value)}" for key, value in patch.set.items())
+                _warn(f"patch {name} changes nothing: {self.label} has {rules} already")
+            values.update(patch.set)
         return self.replace(**values)
 
     def diff(self, other: Kernel) -> dict[str, tuple[Value, Value]]:
@@ -303,6 +329,10 @@ def nearest(version: str) -> str:
 def _nearest(key: str, known: Iterable[str]) -> str:
     close = get_close_matches(key, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else "; see `numalab kernels`"
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, KernelWarning, stacklevel=3)
 
 
 def _word(value: Value) -> str:

@@ -1,4 +1,4 @@
-"""The lock model judged by a real kernel: the recordings ``S3_*``, where N processes ask for policies of one segment.
+"""The lock model beside a real kernel: the recordings ``S3_*``, where N processes ask for policies of one segment.
 
 In each case the look-ups take the lock alone (``exclusive``) or shared (``rwlock``). How long a look-up takes on a CPU
 is measured in the shared run of the same repetition, in which nobody ever waited; the model (`numalab.locks.turns`)
@@ -12,12 +12,11 @@ costs no throughput, but a task waits until its turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -27,7 +26,9 @@ from numalab.locks import Work, Worked, share_cpus, take_turns
 from numalab.readers import trace
 from numalab.schema import provenance
 
-__all__ = ["LockRun", "judge", "measured", "section_share"]
+__all__ = ["QUANTITIES", "LockCase", "LockRun", "cases", "measured", "section_share"]
+
+Values = NDArray[np.float64]
 
 #: Host CPUs that run the guest's, by mode of the emulator (data/traces/README.md).
 HOST_CPUS = {"mttcg": 2, "icount": 1}
@@ -46,14 +47,8 @@ KICK_S = 0.1
 PLACES = (0.032, 0.386, 0.454, 0.123, 0.005)
 #: The monitor of the recordings reads numa_maps, and so asks for policies, so often.
 MONITOR_HZ = 1.0
-#: Runs of the model per case, dealt out to its repetitions.
-SEEDS = 30
-BAND = (0.05, 0.95)
-QUANTITIES = {
-    "contended_share": "look-ups that waited, of all",
-    "waiting_share": "time waiting, of all processes' time",
-    "ratio": "throughput, exclusive / shared lock",
-}
+#: Look-ups that waited, of all; time waiting, of all processes' time; throughput, exclusive / shared lock.
+QUANTITIES = ("contended_share", "waiting_share", "ratio")
 
 
 @dataclass(frozen=True)
@@ -109,6 +104,11 @@ class LockRun:
         return self.wait_s / (self.seconds * self.tasks)
 
     @property
+    def throughput(self) -> float:
+        """Look-ups of all processes, 1/s."""
+        return self.ops / self.seconds
+
+    @property
     def cycle_s(self) -> float:
         """CPU time from one look-up to the next, if nobody waits, s."""
         return min(self.tasks, self.cpus) * self.seconds / self.ops
@@ -124,10 +124,13 @@ def measured(run: str | PathLike[str]) -> LockRun:
     ValueError
         It is not one of shared policy look-ups.
     """
-    if Path(run).is_dir():
-        return _measured(trace.read(run).dataset())
+    return _measured(trace.read(run).dataset()) if Path(run).is_dir() else _shipped(str(run))
+
+
+@lru_cache(maxsize=128)
+def _shipped(name: str) -> LockRun:
     # Ten times as fast as the packed dataset, and the same: only what its provenance holds is needed.
-    with trace.folder(str(run)) as folder:
+    with trace.folder(name) as folder:
         return _measured(trace.read(folder).dataset())
 
 
@@ -181,62 +184,63 @@ def _work(run: LockRun, shared: LockRun) -> Work:
     return Work(run.tasks, shared.cycle_s - section_s, section_s)
 
 
-# ---------------------------------------------------------------- judging
-def judge(runs: Sequence[str | PathLike[str]] | None = None) -> list[dict[str, Any]]:
-    """Compare the model with recordings.
+# ---------------------------------------------------------------- cases
+@dataclass(frozen=True)
+class LockCase:
+    """Repetitions of one case.
+
+    Attributes
+    ----------
+    name : str
+    runs : tuple of LockRun
+    shared : tuple of LockRun
+        The run with the lock shared of each repetition; empty where the runs themselves are such.
+    """
+
+    name: str
+    runs: tuple[LockRun, ...]
+    shared: tuple[LockRun, ...]
+
+    def real(self) -> dict[str, Values]:
+        """Return what was measured: quantity -> (repetition,); no ratio where the runs are shared."""
+        found = {name: np.array([getattr(run, name) for run in self.runs]) for name in QUANTITIES[:2]}
+        if self.shared:
+            pairs = zip(self.runs, self.shared, strict=True)
+            found["ratio"] = np.array([run.throughput / shared.throughput for run, shared in pairs])
+        return found
+
+    def model(self, seeds: int) -> dict[str, Values]:
+        """Return what the model has for the same quantities: (seed,) each, the repetitions taken in turn."""
+        if not self.shared:
+            return {name: np.zeros(seeds) for name in QUANTITIES[:2]}
+        pairs = list(zip(self.runs, self.shared, strict=True))
+        answers = [_one_run(*pairs[seed % len(pairs)], seed) for seed in range(seeds)]
+        return {name: np.array([answer[name] for answer in answers]) for name in QUANTITIES}
+
+
+def cases(runs: Sequence[str | PathLike[str]]) -> list[LockCase]:
+    """Put the repetitions of each case together, in the order of their first.
 
     Parameters
     ----------
-    runs : sequence of names or folders, optional
-        Default: all shipped ``S3_*``. An exclusive run needs the shared run of the same repetition: it is looked for
-        among these, then beside the folder or among the shipped ones.
-
-    Returns
-    -------
-    list of dict
-        Repetitions of a case are one row per quantity; runs used for fitting have rows of their own.
-        ``trace`` : case
-        ``quantity`` : key of `QUANTITIES`
-        ``real``, ``real_low``, ``real_high`` : median and range; with fewer than three repetitions the widest relative
-        half range of the same quantity and kind of work among cases with three, and more than one process
-        ``model``, ``low``, ``high`` : median and 90 % band over `SEEDS` runs of the model
-        ``ratio`` : model / real
-        ``inside`` : the real median is in the band, or the model within 25 % of it; with fewer than three repetitions
-        also if the real range, if no wider than a factor of 3, meets the band. Never where the band is wider than
-        that, unless both are 0
-        ``counted`` : False where model and recording are zero by construction
-        ``why`` : a word on the row
+    runs : sequence of names or folders
+        An exclusive run needs the shared run of the same repetition: it is looked for among these, then beside the
+        folder or among the shipped ones.
 
     Raises
     ------
     FileNotFoundError, ReadError, ValueError
         See `measured`.
     """
-    known = [name for name in trace.names() if name.startswith("S3_")] if runs is None else list(runs)
-    found = {str(run): measured(run) for run in known}
+    found = {str(run): measured(run) for run in runs}
     at_hand = {run.name: run for run in found.values()}
-    cases: dict[str, list[_Pair]] = {}
+    members: dict[str, list[LockRun]] = {}
+    shared: dict[str, list[LockRun]] = {}
     for where, run in found.items():
-        shared = None
+        members.setdefault(run.case, []).append(run)
         if run.label == "exclusive":
-            shared = at_hand.get(_partner_name(run.name)) or _partner(where)
-        cases.setdefault(run.case, []).append(_Pair(run, shared))
-    spreads = _spreads(cases.values())
-    return [row for key, pairs in cases.items() for row in _rows(key, pairs, spreads)]
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """An exclusive run and the shared run of the same repetition; or a shared run alone."""
-
-    run: LockRun
-    shared: LockRun | None
-
-    def value(self, quantity: str) -> float:
-        if quantity == "ratio":
-            assert self.shared is not None
-            return self.run.ops / self.run.seconds / (self.shared.ops / self.shared.seconds)
-        return float(getattr(self.run, quantity))
+            shared.setdefault(run.case, []).append(at_hand.get(_partner_name(run.name)) or _partner(where))
+    return [LockCase(name, tuple(own), tuple(shared.get(name, ()))) for name, own in members.items()]
 
 
 def _partner_name(name: str) -> str:
@@ -250,75 +254,8 @@ def _partner(where: str) -> LockRun:
     return measured(beside if beside.is_dir() else _partner_name(path.name))
 
 
-def _spreads(cases: Iterable[list[_Pair]]) -> dict[tuple[str, str], float]:
-    """Return the widest relative half range per (kind, quantity) of cases with three repetitions."""
-    widest: dict[tuple[str, str], float] = {}
-    for pairs in cases:
-        # A single process waits for the monitor only; that says nothing of how others scatter.
-        if len(pairs) < 3 or pairs[0].shared is None or pairs[0].run.tasks == 1:
-            continue
-        for quantity in QUANTITIES:
-            values = [pair.value(quantity) for pair in pairs]
-            if middle := float(np.median(values)):
-                key = (pairs[0].run.kind, quantity)
-                widest[key] = max(widest.get(key, 0.0), (max(values) - min(values)) / 2 / middle)
-    return widest
-
-
-def _rows(key: str, pairs: list[_Pair], spreads: dict[tuple[str, str], float]) -> list[dict[str, Any]]:
-    first = pairs[0].run
-    if first.label != "exclusive":
-        never = np.zeros(SEEDS)
-        rows = [_row(key, name, [pair.value(name) for pair in pairs], None, never) for name in list(QUANTITIES)[:2]]
-        why = "shared look-ups never wait for each other: zero by construction"
-        return [row | {"counted": False, "why": why} for row in rows]
-    model = _model(pairs)
-    rows = []
-    for quantity in QUANTITIES:
-        spread = None if len(pairs) >= 3 else spreads.get((first.kind, quantity), 0.0)
-        row = _row(key, quantity, [pair.value(quantity) for pair in pairs], spread, model[quantity])
-        rows.append(row | {"why": _why(first, quantity, row)})
-    return rows
-
-
-def _row(
-    key: str, quantity: str, values: list[float], spread: float | None, model: NDArray[np.float64]
-) -> dict[str, Any]:
-    real, real_low, real_high = float(np.median(values)), min(values), max(values)
-    if spread is not None:
-        real_low = max(0.0, min(real_low, real * (1 - spread)))
-        real_high = max(real_high, real * (1 + spread))
-    low, middle, high = (float(value) for value in np.quantile(model, (BAND[0], 0.5, BAND[1])))
-    # A range of the recordings wider than a factor of 3 would meet anything.
-    wide = real_high > 3 * real_low
-    hit = low <= real <= high if spread is None or wide else real_low <= high and low <= real_high
-    close = abs(middle - real) <= 0.25 * real
-    both_zero = real == middle == 0
-    return {
-        "trace": key,
-        "quantity": quantity,
-        "real": real,
-        "real_low": real_low,
-        "real_high": real_high,
-        "model": middle,
-        "low": low,
-        "high": high,
-        "ratio": middle / real if real else None,
-        "inside": both_zero or bool((hit or close) and high <= 3 * low),
-        "counted": True,
-        "why": "both as good as 0" if both_zero else "",
-    }
-
-
-def _model(pairs: list[_Pair]) -> dict[str, NDArray[np.float64]]:
-    """Return what the model has for each quantity: (SEEDS,) each, the repetitions taken in turn."""
-    answers = [_one_run(pairs[seed % len(pairs)], seed) for seed in range(SEEDS)]
-    return {name: np.array([answer[name] for answer in answers]) for name in QUANTITIES}
-
-
-def _one_run(pair: _Pair, seed: int) -> dict[str, float]:
-    run, shared = pair.run, pair.shared
-    assert shared is not None
+# ---------------------------------------------------------------- the model
+def _one_run(run: LockRun, shared: LockRun, seed: int) -> dict[str, float]:
     work = _work(run, shared)
     if run.tasks == 1:
         return _watched(run, work, np.random.default_rng(seed))
@@ -355,17 +292,3 @@ def _watched(run: LockRun, work: Work, rng: np.random.Generator) -> dict[str, fl
         "waiting_share": waits * wait_s / run.seconds,
         "ratio": 1.0,
     }
-
-
-def _why(run: LockRun, quantity: str, row: dict[str, Any]) -> str:
-    if row["inside"]:
-        return str(row["why"])
-    if row["high"] > 3 * row["low"]:
-        return "few events: the model's own band is wider than a factor of 3"
-    if run.mode == "mttcg" and run.tasks <= run.cpus and quantity != "contended_share":
-        return "the host's interrupts stop a holder now and then, and a slow look at the lock counts too: not modelled"
-    if run.kind == "alloc":
-        return "page allocation has locks of its own, at which processes sleep and wake each other: not modelled"
-    if run.tasks <= 2:
-        return "the recorded kernel counts its look-ups: it may hold the lock for more instructions than a stock build"
-    return "turns are drawn; how the emulator passes them on in a ring that waits is known on average only"

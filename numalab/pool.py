@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
+import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -54,11 +56,11 @@ def results(
     processes : int, optional
         Default: one for each processor.
     what : str
-        What a job is, for the progress bar and errors.
+        What a job is, in reports and errors.
     name : callable
-        Names a job in errors.
+        Names a job in reports and errors.
     progress : bool
-        Report on stderr.
+        Report on stderr: a bar on a terminal, elsewhere a line for each job that is finished.
 
     Yields
     ------
@@ -77,13 +79,31 @@ def results(
     count = min(processes or processors(), len(jobs))
     finished = _one_by_one(function, jobs) if count <= 1 else _side_by_side(function, jobs, count)
     with closing(finished):
-        for number, answer in tqdm(finished, total=len(jobs), unit=what, disable=not progress):
+        for number, answer in _reported(finished, [name(job) for job in jobs], what) if progress else finished:
             if isinstance(answer, _Failure):
                 answer.error.add_note(f"in {what} {name(jobs[number])}{answer.told}")
                 raise answer.error
             if isinstance(answer, _Died):
                 raise answer.error(f"{what} {name(jobs[number])}")
             yield jobs[number], answer
+
+
+def _reported(finished: Iterator[tuple[int, Any]], names: Sequence[str], what: str) -> Iterator[tuple[int, Any]]:
+    """Pass results on, and say on stderr how far they are."""
+    if sys.stderr.isatty():
+        yield from tqdm(finished, total=len(names), unit=what)
+        return
+    start = time.monotonic()
+    _line(f"{what}s to do: {len(names)}")
+    for count, (number, answer) in enumerate(finished, 1):
+        if not isinstance(answer, _Failure | _Died):
+            _line(f"{what} {count} of {len(names)}, {time.monotonic() - start:.0f} s: {names[number]}")
+        yield number, answer
+
+
+def _line(text: str) -> None:
+    with suppress(OSError):  # nobody reads it, which is no reason to stop
+        tqdm.write(text, file=sys.stderr)
 
 
 class _Failure:

@@ -33,8 +33,6 @@ MOST, MOST_S = 1_000_000_000, 1_000_000.0
 ALL_REGIONS = "all"
 #: What spans the grid of runs.
 SEVERAL = (list, tuple, range, np.ndarray)
-#: Numeric switches of which 0 makes no kernel.
-POSITIVE_SWITCHES = frozenset({"scan_size_mb", "max_scan_window_mbps", "scan_period_max_ms", "imbalance_pct"})
 
 
 class SimulationError(ValueError):
@@ -359,7 +357,7 @@ def _grid(
         if name in PARAMETERS:
             least, most = PARAMETERS[name].least, PARAMETERS[name].most
         elif name in switches:
-            least, most = int(name in POSITIVE_SWITCHES), MOST
+            least, most = switches[name].least, switches[name].most
         else:
             close = get_close_matches(name, [*PARAMETERS, *switches], n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join([*PARAMETERS, *switches])}"

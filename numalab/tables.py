@@ -152,15 +152,17 @@ def as_mmtests(comparison: Comparison) -> mmtests.Table:
     Returns
     -------
     numalab.readers.mmtests.Table
-        Percents say how much better, ``*`` marks means that differ significantly. Rates have harmonic means. With
-        several tests the name of a metric ends in its test, and there are no "Ops" rows.
+        Percents say how much better, ``*`` marks means that differ significantly. Rates have harmonic means. Of
+        single runs only the mean is printed. With several tests the name of a metric ends in its test, and there are
+        no "Ops" rows.
     """
     several = len(comparison.tests) > 1
     rows: list[mmtests.Row] = []
     for statistic, pick in _STATISTICS:
         for row in comparison.rows:
             values = [None if one is None else pick(row, one) for one in row.values]
-            if values[0] is None:
+            single = all(one is None or one.n == 1 for one in row.values)
+            if values[0] is None or (single and statistic != "Mean"):
                 continue
             name = _mean(row)[0] if statistic == "Mean" else statistic
             stars = (False, *(bool(one and one.significant) and statistic == "Mean" for one in row.against))

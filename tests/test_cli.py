@@ -803,6 +803,8 @@ def fake(monkeypatch):
     def replay(name, **options):
         module.calls.append((name, options))
         datasets = {"main": by_hand()}
+        if keep := options.get("keep"):
+            keep("main", datasets["main"])
         figures = {"times": matplotlib.figure.Figure()}
         return SimpleNamespace(
             text=f"text of {name}\n",
@@ -842,9 +844,9 @@ def test_the_five_threads(cli):
 
 def test_replay_prints(cli, fake):
     assert cli("replay", "one", "--seeds", "3") == (0, "text of one\n", "")
-    assert fake.calls == [("one", {"full": False, "progress": False, "seeds": 3})]
+    assert fake.calls == [("one", {"full": False, "progress": True, "seeds": 3})]
     cli("replay", "one", "--full")
-    assert fake.calls[-1] == ("one", {"full": True, "progress": False})
+    assert fake.calls[-1] == ("one", {"full": True, "progress": True})
 
 
 def test_a_replay_that_fails_is_not_called_bad_input(cli, fake, monkeypatch):
@@ -878,6 +880,17 @@ def test_replay_writes(cli, fake, here):
     assert facts["one"]["files"] == [
         f"results/{name}" for name in ("one-main.nc", "one-times.png", "one.txt", "one-results.json")
     ]
+
+
+def test_replay_saves_each_case_as_it_is_finished(cli, fake, here, monkeypatch):
+    def killed(name, *, keep, **options):
+        keep("old", by_hand())
+        raise MemoryError
+
+    monkeypatch.setattr(fake, "replay", killed)
+    assert cli("replay", "one", "-o", "results")[0] == 2
+    assert [path.name for path in (here / "results").iterdir()] == ["one-old.nc"]
+    assert runs.differences(runs.open("results/one-old.nc"), by_hand()) == []
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,8 @@ def test_patches_and_switches() -> None:
         ),
         (
             MACHINE + WORKLOAD + KERNEL + 'switches = { scan_size_mb = "9223372036854775808" }\n',
-            "kernel.switches.scan_size_mb: expected at most 1,000,000,000, got 9223372036854775808",
+            "kernel.switches.scan_size_mb: switch scan_size_mb: '9223372036854775808' is no whole number from 1 to "
+            "1,000,000,000 (MB)",
         ),
     ],
 )

@@ -1,27 +1,14 @@
-"""The lock model judged by the recordings S3_*; the figures are those of the recordings' own summary."""
+"""The lock model beside the recordings S3_*; the figures are those of the recordings' own summary."""
 
 import shutil
 
+import numpy as np
 import pytest
 
 from numalab import lock_traces
-from numalab.lock_traces import judge, measured, section_share
+from numalab.lock_traces import QUANTITIES, cases, measured, section_share
 from numalab.readers import trace
 from numalab.readers._text import ReadError
-
-KEYS = {
-    "trace", "quantity", "real", "real_low", "real_high", "model", "low", "high", "ratio", "inside", "counted", "why",
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return judge()
-
-
-def row(rows, name, quantity):
-    (found,) = [one for one in rows if one["trace"] == name and one["quantity"] == quantity]
-    return found
 
 
 def test_a_recording():
@@ -41,17 +28,17 @@ def test_a_folder_is_read_as_the_shipped_one(tmp_path):
         shutil.copytree(folder, tmp_path / name)
     assert measured(tmp_path / name) == measured(name)
     # The shared run is not beside it, so the shipped one is taken.
-    assert judge([tmp_path / name]) == judge([name])
+    assert cases([tmp_path / name]) == cases([name])
 
 
 def test_what_is_no_recording_of_look_ups(tmp_path):
     with pytest.raises(ValueError, match="S1_p4t2_old_r1: expected a run of 'nlwl shpol"):
-        judge(["S1_p4t2_old_r1"])
+        cases(["S1_p4t2_old_r1"])
     with pytest.raises(FileNotFoundError, match="no 'S3_x'"):
-        judge(["S3_x"])
+        cases(["S3_x"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(ReadError, match=r"meta\.json"):
-        judge([tmp_path / "empty"])
+        cases([tmp_path / "empty"])
 
 
 def grown(ranges):
@@ -124,77 +111,47 @@ def test_the_share_of_a_look_up_under_the_lock():
     assert section_share("alloc") == pytest.approx(100 / (125e6 / 23184))
 
 
-def test_rows(rows):
-    assert all(set(one) == KEYS for one in rows)
-    # 2 modes x 2 kinds x 4 numbers x (3 quantities + 2 of the shared lock)
-    assert len(rows) == 16 * 5
-    for one in rows:
-        assert one["counted"] == ("rwlock" not in one["trace"])
-        assert one["low"] <= one["model"] <= one["high"]
-        assert one["real_low"] <= one["real"] <= one["real_high"]
-        if one["counted"] and not one["inside"]:
-            assert one["why"]
+def test_a_case_holds_its_repetitions_with_their_shared_runs():
+    names = [f"S3_mttcg_lookup_n8_exclusive_r{rep}" for rep in (1, 2, 3)]
+    single = "S3_icount_lookup_n2_exclusive_r1"
+    eight, two = cases([*names, single])
+    assert (eight.name, two.name) == ("S3_mttcg_lookup_n8_exclusive", "S3_icount_lookup_n2_exclusive")
+    assert [run.name for run in eight.runs] == names
+    assert [run.name for run in eight.shared] == [name.replace("exclusive", "rwlock") for name in names]
+    assert [run.name for run in two.runs] == [single]
 
 
-def test_shared_look_ups_never_waited(rows):
-    shared = [one for one in rows if "rwlock" in one["trace"]]
-    assert len(shared) == 32
-    assert all(one["real"] == one["real_high"] == one["model"] == 0 for one in shared)
-
-
-def test_real_values_are_those_of_the_recordings(rows):
+def test_real_values_are_those_of_the_recordings():
     """Eight processes, three repetitions: 260,496, 260,624, 220,672 look-ups a second, shared 682,912, 711,648,
-    638,144; 20.79, 22.03, 22.37 of 32 process-seconds waiting."""
-    ratio = row(rows, "S3_mttcg_lookup_n8_exclusive", "ratio")
-    assert ratio["real"] == pytest.approx(260624 / 711648)
-    assert ratio["real_low"] == pytest.approx(220672 / 638144)
-    assert ratio["real_high"] == pytest.approx(260496 / 682912)
-    waiting = row(rows, "S3_mttcg_lookup_n8_exclusive", "waiting_share")
-    assert waiting["real"] == pytest.approx(22.03 / 32, abs=1e-4)
+    638,144; 20.79, 22.03, 22.37 of 32 process-seconds waiting; 3,976, 3,189, 2,656 look-ups waited."""
+    (case,) = cases([f"S3_mttcg_lookup_n8_exclusive_r{rep}" for rep in (1, 2, 3)])
+    real = case.real()
+    assert set(real) == set(QUANTITIES)
+    assert real["ratio"] == pytest.approx([260496 / 682912, 260624 / 711648, 220672 / 638144])
+    assert real["waiting_share"] == pytest.approx([20.79 / 32, 22.03 / 32, 22.37 / 32], abs=2e-4)
+    assert real["contended_share"] == pytest.approx([3976 / 1050272, 3189 / 1050784, 2656 / 889904])
 
 
-@pytest.mark.parametrize(
-    ("name", "quantity"),
-    [
-        ("mttcg_lookup_n2", "contended_share"),
-        ("mttcg_lookup_n4", "ratio"),
-        ("mttcg_lookup_n4", "waiting_share"),
-        ("mttcg_lookup_n8", "ratio"),
-        ("mttcg_lookup_n8", "waiting_share"),
-        ("mttcg_lookup_n8", "contended_share"),
-        ("mttcg_alloc_n4", "waiting_share"),
-        ("mttcg_alloc_n8", "ratio"),
-        ("icount_lookup_n2", "contended_share"),
-        ("icount_lookup_n4", "waiting_share"),
-        ("icount_lookup_n8", "waiting_share"),
-        ("icount_lookup_n8", "ratio"),
-        ("icount_alloc_n1", "contended_share"),
-        ("icount_alloc_n8", "contended_share"),
-    ],
-)
-def test_what_holds(rows, name, quantity):
-    assert row(rows, f"S3_{name}_exclusive", quantity)["inside"]
+def test_the_model_has_a_value_per_seed_and_takes_repetitions_in_turn():
+    """A process alone is as fast either way, and waits only for the monitor: for each wait of its own one of the
+    monitor's, each as long as the lock is held."""
+    names = [f"S3_mttcg_lookup_n1_exclusive_r{rep}" for rep in (1, 2, 3)]
+    (case,) = cases(names)
+    model = case.model(5)
+    assert {name: len(values) for name, values in model.items()} == dict.fromkeys(QUANTITIES, 5)
+    assert list(model["ratio"]) == [1.0] * 5
+    lookups = np.array([case.runs[seed % 3].lookups for seed in range(5)])
+    waits = model["contended_share"] * lookups
+    assert waits / 2 == pytest.approx(np.round(waits / 2))
+    # 100 instructions of the 125 M / 153,552 of a look-up; shared 399,008, 344,848 and 455,296 look-ups a second
+    section_s = 100 * 153552 / 125e6 * np.mean([1 / 399008, 1 / 344848, 1 / 455296])
+    assert model["waiting_share"] * 4 == pytest.approx(waits * section_s)
 
 
-def test_the_balance(rows):
-    """What is known to be outside stays visible: see the rows' own words."""
-    counted = [one for one in rows if one["counted"]]
-    assert len(counted) == 48
-    inside = {case: sum(one["inside"] for one in counted if case in one["trace"]) for case in ("mttcg", "icount")}
-    assert inside == {"mttcg": 13, "icount": 15}  # of 24 each
-
-
-def test_both_zero_is_inside(rows):
-    alone = row(rows, "S3_icount_alloc_n1_exclusive", "waiting_share")
-    assert (alone["real"], alone["model"]) == (0, 0)
-    assert (alone["inside"], alone["why"]) == (True, "both as good as 0")
-
-
-def test_few_repetitions_take_the_widest_spread(rows):
-    """Of all look-ups with more than one process, throughput ratios of two scatter most: 1.121, 0.766, 0.750."""
-    ratios = 673968 / 601200, 634864 / 828832, 690208 / 920304
-    assert row(rows, "S3_mttcg_lookup_n2_exclusive", "ratio")["real"] == pytest.approx(ratios[1])
-    spread = (ratios[0] - ratios[2]) / 2 / ratios[1]
-    assert row(rows, "S3_icount_lookup_n8_exclusive", "ratio")["real_low"] == pytest.approx(
-        157248 / 152096 * (1 - spread)
-    )
+def test_shared_look_ups_never_waited():
+    shared = [name for name in trace.names() if name.startswith("S3_") and "rwlock" in name]
+    assert len(shared) == 32
+    for case in cases(shared):
+        real, model = case.real(), case.model(2)
+        assert set(real) == set(model) == {"contended_share", "waiting_share"}
+        assert not any(values.any() for values in [*real.values(), *model.values()])

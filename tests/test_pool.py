@@ -1,6 +1,7 @@
 """Jobs in processes: results as they are finished, errors that name their job, nothing left behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -128,13 +129,30 @@ def test_a_killed_process_is_not_waited_for():
         list(pool.results(leave, [0, 1], processes=2))
 
 
-def test_progress_is_told(capfd):
-    list(pool.results(where, [1, 2], processes=2, what="trace", progress=True))
+def test_progress_is_a_line_for_each_job_in_a_log(capfd):
+    list(pool.results(where, [1, 2], processes=1, what="trace", name="r{}".format, progress=True))
+    assert re.sub(r"\d+ s:", "0 s:", capfd.readouterr().err).splitlines() == [
+        "traces to do: 2",
+        "trace 1 of 2, 0 s: r1",
+        "trace 2 of 2, 0 s: r2",
+    ]
+    list(pool.results(where, [1, 2], processes=2))
+    assert capfd.readouterr().err == ""
+
+
+def test_a_job_that_fails_is_not_called_finished(capfd):
+    with pytest.raises(ValueError, match="no such node"):
+        list(pool.results(fail, [1, 2], processes=1, progress=True))
+    assert capfd.readouterr().err.splitlines()[1:] == ["case 1 of 2, 0 s: 1"]
+
+
+def test_progress_is_a_bar_on_a_terminal(capfd, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    list(pool.results(where, [1, 2], processes=1, what="trace", progress=True))
     told = capfd.readouterr().err
     assert "2/2" in told
     assert "trace" in told
-    list(pool.results(where, [1, 2], processes=2))
-    assert capfd.readouterr().err == ""
+    assert "to do" not in told
 
 
 def sleep_after_telling(job, folder):

@@ -26,6 +26,8 @@ from nbconvert import HTMLExporter, SlidesExporter
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 NOTEBOOKS, BUILD = CHECKOUT / "notebooks", CHECKOUT / "build"
+#: Extends nbconvert's page, whichever it is.
+PAGE = (Path(__file__).parent / "page.html.j2").read_text(encoding="utf-8")
 #: npm packages pages need, and which of their files. reveal.js is the release that nbconvert writes for.
 PACKAGES = {
     "reveal.js@4.0.2": (
@@ -35,7 +37,6 @@ PACKAGES = {
         "dist/theme/fonts/source-sans-pro/*",
         "plugin/notes/*",
     ),
-    # it looks for its fonts where a server of npm packages has them
     "@jupyter-widgets/html-manager@1.0.14": ("dist/embed-amd.js", "dist/*.woff2", "dist/embed.js.LICENSE.txt"),
     "requirejs@2.3.7": ("require.js",),
 }
@@ -92,8 +93,11 @@ def slides(path: Path) -> tuple[str, str]:
     notebook = without_solutions(nbformat.read(path, as_version=4))
     for cell in notebook.cells:
         cell.metadata.slideshow = {"slide_type": slide_type(cell)}
-    exporter = SlidesExporter(reveal_url_prefix="reveal.js", reveal_theme="white", reveal_scroll=True, **SCRIPTS)
-    return f"{path.stem}.slides.html", _offline(exporter.from_notebook_node(_linked(notebook, ".slides.html"))[0])
+    exporter = SlidesExporter(
+        raw_template=PAGE, reveal_url_prefix="reveal.js", reveal_theme="white", reveal_scroll=True, **SCRIPTS
+    )
+    html = exporter.from_notebook_node(_titled(_linked(notebook, ".slides.html")))[0]
+    return f"{path.stem}.slides.html", _offline(html)
 
 
 def handout(path: Path) -> tuple[str, str]:
@@ -104,8 +108,7 @@ def handout(path: Path) -> tuple[str, str]:
     if last:
         head = nbformat.v4.new_markdown_cell("## Solutions of the exercises", id="solutions-at-the-end")
         notebook.cells += [head, *last]
-    # nbconvert labels pictures with the word Image; their own words are stored with them
-    html = HTMLExporter(**SCRIPTS).from_notebook_node(_linked(notebook, ".html"))[0]
+    html = HTMLExporter(raw_template=PAGE, **SCRIPTS).from_notebook_node(_titled(_linked(notebook, ".html")))[0]
     return f"{path.stem}.html", _offline(html)
 
 
@@ -154,6 +157,15 @@ def _linked(notebook: Any, ending: str) -> Any:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"\]\(([\w]+)\.ipynb\)", rf"](\1{ending})", cell.source)
+    return notebook
+
+
+def _titled(notebook: Any) -> Any:
+    """Name the page as its first heading does; nbconvert would call every page Notebook."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("# "):
+            notebook.metadata.title = cell.source.splitlines()[0].removeprefix("# ").replace("`", "")
+            break
     return notebook
 
 

@@ -21,9 +21,10 @@ def claims(args: Namespace) -> int:
         return OK
     for one in replays:
         title = patch_threads.THREADS[one.thread].title
-        print(f"{one.thread}: {title}\n\n{gathered.claims_table(one.claims)}\n")
+        print(f"{one.thread}: {title}\n\n{gathered.claims_table(one.claims, tolerance=True)}\n")
     print(gathered.summary(every))
     print('"Judged" are rows with a tolerance that nothing was fitted to; "-" stands for the others.')
+    print('"Not in the mail" are controls and traces of a real kernel: judged and counted, but nobody published them.')
     constants = gathered.fitted(replays)
     if constants:
         print(f"\nFitted constants\n{gathered.fitted_table(constants)}")

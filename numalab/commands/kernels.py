@@ -10,7 +10,7 @@ from typing import Any
 
 from numalab.commands import OK, CommandError
 from numalab.commands.output import columns, print_json, word, wrap
-from numalab.kernel import Change, Kernel, KernelError, Switch, names, table
+from numalab.kernel import MOST, Change, Kernel, KernelError, Switch, names, table
 from numalab.records import nearest
 
 
@@ -107,8 +107,20 @@ def _commit(commit: str) -> str:
     return f" ({commit})" if commit else ""
 
 
+def _bounds(switch: Switch) -> str:
+    if switch.most < MOST:
+        return f", {switch.least:,} to {switch.most:,}"
+    return f", >= {switch.least}" if switch.least else ""
+
+
 def _print_switch(switch: Switch) -> None:
-    takes = f" [{switch.unit}]" if switch.unit else f" [{' | '.join(switch.choices)}]" if switch.choices else ""
+    takes = (
+        f" [{switch.unit}{_bounds(switch)}]"
+        if switch.unit
+        else f" [{' | '.join(switch.choices)}]"
+        if switch.choices
+        else ""
+    )
     print(wrap(f"{switch.name}{takes}", 2, 6))
     print(wrap(f"{switch.what}{_commit(switch.commit)}", 6))
     print(wrap(spans(switch), 6, 8))

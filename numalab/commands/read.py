@@ -13,11 +13,12 @@ from numalab.readers import mixed
 from numalab.readers._reading import Reading, Readings, Table, Value
 from numalab.readers._text import ReadError
 from numalab.readers.formats import Found, Skipped
+from numalab.readers.vmstat import KNOWN_NAMES
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Longer tables are counted, not printed.
+#: Of longer tables the counters of NUMA balancing are printed; where there are none they are counted.
 _MOST_ROWS = 24
 
 
@@ -148,14 +149,18 @@ def _print(readings: Readings) -> None:
 
 def _print_table(table: Table) -> None:
     units = f" ({table.units})" if table.units else ""
-    rows = [list(table.columns), *([_cell(value) for value in row] for row in table.rows)]
+    shown = table.rows
+    if len(shown) > _MOST_ROWS:
+        shown = tuple(row for row in shown if KNOWN_NAMES.match(str(row[0])))
+    rows = [list(table.columns), *([_cell(value) for value in row] for row in shown)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
-    if len(table.rows) > _MOST_ROWS or sum(widths) + 2 * len(widths) > width():
+    if not shown or sum(widths) + 2 * len(widths) > width():
         print(f"{table.name}{units}: {plural(len(table.rows), 'row')} of {len(widths)} columns, which --json shows")
         return
-    print(f"{table.name}{units}:")
+    part = f", {len(shown)} of {len(table.rows)} rows; --json shows all" if len(shown) < len(table.rows) else ""
+    print(f"{table.name}{units}{part}:")
     # numbers stand right in their columns
-    right = [all(isinstance(row[i], int | float | None) for row in table.rows) for i in range(len(widths))]
+    right = [all(isinstance(row[i], int | float | None) for row in shown) for i in range(len(widths))]
     aligned = [[cell.rjust(w) if r else cell for cell, w, r in zip(row, widths, right, strict=True)] for row in rows]
     print(columns(aligned, 2))
 

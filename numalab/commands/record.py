@@ -40,7 +40,7 @@ def main(args: Namespace) -> int:
     if not args.keep_log:
         log.unlink()
     outcome.wait()
-    _say(outcome, reading, out, log if args.keep_log else None, args.json)
+    _say(outcome, reading, out, log if args.keep_log else None, args)
     # without a time or a command Ctrl-C is how a recording ends
     if outcome.interrupted and (args.seconds is not None or args.command):
         return fail(f"interrupted; what was recorded until then is in {out}", INTERRUPTED)
@@ -117,19 +117,21 @@ def _make_run(log: Path, out: Path) -> Reading:
     return reading
 
 
-def _say(outcome: Outcome, reading: Reading, out: Path, log: Path | None, as_json: bool) -> None:
+def _say(outcome: Outcome, reading: Reading, out: Path, log: Path | None, args: Namespace) -> None:
     from numalab.commands.output import plural, print_json, wrap
 
-    if as_json:
+    if args.json:
         print_json(_facts(outcome, out, log))
     else:
-        print(f"{plural(outcome.intervals, 'interval')} in {outcome.seconds:.1f} s; {outcome.reason}")
+        print(f"{plural(outcome.intervals, 'look')} in {outcome.seconds:.1f} s; {outcome.reason}")
         for found in reading.understood[2:-1]:
             print(found.what)
         if outcome.status:
             print(f"the command ended with {_status(outcome.status)}")
         if outcome.seconds >= 1:
-            print(f"the recorder used {100 * outcome.cpu_share:.2f} % of one CPU while it looked on")
+            used = f"the recorder used {100 * outcome.cpu_share:.2f} % of one CPU, all its work together"
+            limit = f"limit (--cpu) {args.cpu:g} %: statistics and memory maps wait for it, other looks do not"
+            print(wrap(f"{used}; {limit}", 0, 6))
         for sentence in outcome.notes:
             print(wrap(f"note: {sentence}", 0, 6))
     note(f"saved {out}; look at it with numalab show {out}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from numalab.commands.output import columns, note, plural, print_json, to_json
 from numalab.records import nearest
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from numalab.patch_threads import Replay
 
 
@@ -44,7 +46,7 @@ def replay(args: Namespace) -> int:
     if folder is not None and folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder}: expected a folder for the results, found a file; give -o another name")
     chosen = _chosen(args.thread)
-    options: dict[str, Any] = {"full": args.full, "progress": sys.stderr.isatty()}
+    options: dict[str, Any] = {"full": args.full, "progress": True}
     if args.stored:
         if args.full or args.seeds is not None:
             raise CommandError("--stored runs nothing: it goes without --full and --seeds")
@@ -53,8 +55,12 @@ def replay(args: Namespace) -> int:
         options["seeds"] = args.seeds
     answers: dict[str, Any] = {}
     for position, name in enumerate(chosen):
+        written: list[Path] = []
+        if folder is not None:
+            options["keep"] = partial(_keep, folder, name, written)
         result = _replay(name, options)
-        written = _write(folder, name, result) if folder is not None else []
+        if folder is not None:
+            _write(folder, name, result, written)
         if args.json:
             answers[name] = {"claims": [claim.to_dict() for claim in result.claims], "files": list(map(str, written))}
         else:
@@ -90,12 +96,19 @@ def _chosen(name: str) -> list[str]:
     return [name]
 
 
-def _write(folder: Path, name: str, result: Replay) -> list[Path]:
-    """Write everything a replay gave; each file appears whole or not at all."""
+def _keep(folder: Path, name: str, written: list[Path], key: str, ds: xr.Dataset) -> None:
+    """Save the dataset of a case that is finished, so that whatever ends the replay leaves it."""
     from numalab import runs
 
     folder.mkdir(parents=True, exist_ok=True)
-    written = [runs.save(ds, folder / f"{name}-{key}.nc") for key, ds in result.datasets.items()]
+    written.append(runs.save(ds, folder / f"{name}-{key}.nc"))
+
+
+def _write(folder: Path, name: str, result: Replay, written: list[Path]) -> None:
+    """Write what all cases of a replay gave together; each file appears whole or not at all."""
+    from numalab import runs
+
+    folder.mkdir(parents=True, exist_ok=True)
     for key, figure in result.figures.items():
         picture = io.BytesIO()
         figure.savefig(picture, format="png", dpi=150, bbox_inches="tight")
@@ -103,7 +116,6 @@ def _write(folder: Path, name: str, result: Replay) -> list[Path]:
     written.append(runs.write_whole(folder / f"{name}.txt", result.text.encode()))
     if result.results:
         written.append(runs.write_whole(folder / f"{name}-results.json", to_json(result.results).encode()))
-    return written
 
 
 def _say_written(written: list[Path]) -> None:

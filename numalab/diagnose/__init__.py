@@ -15,9 +15,11 @@ from numalab.diagnose import compared, counters, nodes, profiles, series, tasks
 from numalab.diagnose.collect import all_readings, collect
 from numalab.diagnose.cost import cost
 from numalab.diagnose.facts import Facts
+from numalab.diagnose.releases import fitting
 from numalab.diagnose.result import Cost, Diagnosis, Evidence, Finding, in_order
 from numalab.diagnose.verdict import verdict, views
 from numalab.readers._reading import Reading, Readings
+from numalab.sides import split
 
 __all__ = ["Cost", "Diagnosis", "Evidence", "Finding", "diagnose", "load"]
 
@@ -45,8 +47,13 @@ def diagnose(*inputs: Input | Sequence[Input]) -> Diagnosis:
     >>> diagnose(read(counters)).ids
     ['balancing-off']
     """
-    facts = collect(*all_readings(_flat(inputs)))
-    found = list(_findings(facts))
+    readings, datasets = all_readings(_flat(inputs))
+    facts = collect(readings, datasets)
+    # a mean over runs may be ill where none of them is, and well where one is
+    found = list(_alone(collect(readings, [one for one in datasets if one[1].sizes["run"] == 1])))
+    found += [one for named in datasets if named[1].sizes["run"] > 1 for one in _run_by_run(*named)]
+    found += [one for family in (compared, profiles) for one in family.findings(_trusted(facts))]
+    found = [fitting(one, facts.datasets) for one in found]
     seen = views(facts)
     found += verdict(found, seen)
     costs = [one for one in map(cost, facts.sides) if one is not None]
@@ -80,10 +87,31 @@ def _flat(inputs: Sequence[Input | Sequence[Input]]) -> Iterator[Input]:
             yield from one
 
 
-def _findings(facts: Facts) -> Iterator[Finding]:
-    doubted: set[int] = set()
-    for contradiction, side in counters.contradictions(facts):
-        doubted.add(id(side))
+def _run_by_run(source: str, ds: xr.Dataset) -> Iterator[Finding]:
+    """Judge each run of a dataset by itself; what several runs of one kind show is said once, with their number."""
+    for label, part in split(ds):
+        shown: dict[str, list[tuple[str, Finding]]] = {}
+        for i in range(part.sizes["run"]):
+            run = part.isel(run=[i])
+            name = f"seed {run['seed'].item()}" if "seed" in run.coords else f"run {i}"
+            for one in _merged(list(_alone(collect([], [(source, run)])))):
+                shown.setdefault(one.id, []).append((name, one))
+        for every in shown.values():
+            first, one = every[0]
+            which = f"{', '.join(name for name, _ in every)}; the numbers are those of {first}"
+            told = f" {len(every)} of {part.sizes['run']} runs show this: {which}." if part.sizes["run"] > 1 else ""
+            yield replace(one, says=one.says + told, side=label or one.side)
+
+
+def _trusted(facts: Facts) -> Facts:
+    """Leave out sides whose counters contradict each other: nothing that rests on them is said."""
+    doubted = {id(side) for _, side in counters.contradictions(facts)}
+    return replace(facts, sides=[side for side in facts.sides if id(side) not in doubted])
+
+
+def _alone(facts: Facts) -> Iterator[Finding]:
+    """Find what a single side or run shows."""
+    for contradiction, _ in counters.contradictions(facts):
         yield contradiction
     doubted_nodes: dict[int, set[int | None]] = {}
     for contradiction, side, node in nodes.contradictions(facts):
@@ -94,11 +122,10 @@ def _findings(facts: Facts) -> Iterator[Finding]:
         odd = doubted_nodes.get(id(side), set())
         yield from nodes.full(facts, side, None in odd, {node for node in odd if node is not None})
         yield from nodes.unused(facts, side)
-    # what rests on counters that contradict each other is not said
-    trusted = replace(facts, sides=[side for side in facts.sides if id(side) not in doubted])
+    trusted = _trusted(facts)
     for side in trusted.sides:
         yield from counters.findings(side)
-    for family in (compared, series, profiles, tasks):
+    for family in (series, tasks):
         yield from family.findings(trusted)
 
 

@@ -11,6 +11,7 @@ from numalab.diagnose.facts import (
     NODE_COUNTERS,
     Count,
     Facts,
+    Named,
     Node,
     Result,
     Side,
@@ -39,9 +40,6 @@ _PAGES_MB = 256
 _FROM_DATASETS = frozenset(
     {"vmstat", "memcg-stat", "numastat", "numamove", "skip-reasons", "sched", "tasks", "ftrace", "perf-script"}
 )
-
-#: A run and the name of its input.
-Named = tuple[str, xr.Dataset]
 
 
 def collect(readings: Iterable[Reading], datasets: Sequence[Named]) -> Facts:
@@ -125,7 +123,7 @@ def _add_row(facts: Facts, side: Side, reading: Reading, table: Table, row: tupl
         return
     spread = f"{head} stddev_percent"
     percent = number(row[table.columns.index(spread)]) if spread in table.columns else None
-    line = facts.line(reading.source, table.line, label)
+    line = facts.line(reading.source, reading.format, table.line, label)
     label = label.removeprefix("Ops ")
     # LKP prints a spread only from 2 % on
     error = abs(value) * (percent or 0.0) / 100
@@ -186,7 +184,7 @@ def _add_memory(facts: Facts, readings: Sequence[Reading]) -> None:
         found = {}
         for node in ds["node"].values.tolist() if "node" in ds.coords else []:
             at = ds.sel(node=node).isel(run=0, time=-1)
-            size, free = (float(at[name]) / _PAGES_MB for name in ("total_pages", "free_pages"))
+            size, free = (float(at[name]) / _PAGES_MB if name in at else None for name in ("total_pages", "free_pages"))
             found[node] = Node(node, None, size, free, reading.source, reading.tables[0].line)
         known = facts.machine(reading.source)
         if not known and found:

@@ -21,6 +21,10 @@ NODE_COUNTERS = ("numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "loc
 _WORD = re.compile(r"\w+")
 
 
+#: Name of an input, and the runs that it holds.
+Named = tuple[str, xr.Dataset]
+
+
 @dataclass(frozen=True)
 class Count:
     """A number, its error and where it stands; error: the spread a table prints, of runs that of their mean."""
@@ -74,6 +78,8 @@ class Side:
     nodes : dict
         Node -> counter of numastat -> its count.
     series : Series or None
+    runs : int
+        Repetitions whose mean the counts are.
     """
 
     name: str
@@ -84,6 +90,7 @@ class Side:
     results: dict[str, Result] = field(default_factory=dict)
     nodes: dict[int, dict[str, Count]] = field(default_factory=dict)
     series: Series | None = None
+    runs: int = 1
 
     def value(self, name: str) -> float | None:
         """Return a counter, None where it is missing."""
@@ -143,18 +150,17 @@ class Facts:
     machines : list of dict
         Node -> `Node`, one for each machine that an input shows.
     tables : list of (Reading, Table)
-    datasets : list of (str, xarray.Dataset)
-        Name of the input, and a run.
+    datasets : list of Named
     texts : dict
-        Input -> its lines, for the lines of evidence.
+        Input and format -> its lines, those of other formats blank, for the lines of evidence.
     """
 
     sides: list[Side] = field(default_factory=list)
     machines: list[dict[int, Node]] = field(default_factory=list)
     tables: list[tuple[Reading, Table]] = field(default_factory=list)
-    datasets: list[tuple[str, xr.Dataset]] = field(default_factory=list)
-    texts: dict[str, list[str]] = field(default_factory=dict)
-    _words: dict[str, dict[str, list[int]]] = field(default_factory=dict, repr=False)
+    datasets: list[Named] = field(default_factory=list)
+    texts: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _words: dict[tuple[str, str], dict[str, list[int]]] = field(default_factory=dict, repr=False)
 
     def named(self, format: str, start: str = "") -> Iterator[tuple[Reading, Table]]:
         """Give the tables of a format whose names begin so."""
@@ -174,12 +180,12 @@ class Facts:
                 if one is not other and (one.table == other.table or one.source != other.source):
                     yield one, other
 
-    def line(self, source: str, start: int, label: str, nth: int = 0) -> int:
+    def line(self, source: str, format: str, start: int, label: str, nth: int = 0) -> int:
         """Find the line of a label from a line on.
 
         Parameters
         ----------
-        source : str
+        source, format : str
         start : int
             Line to begin at; returned where no line has the label.
         label : str
@@ -188,21 +194,21 @@ class Facts:
         """
         words = r"\s+".join(map(re.escape, label.split()))
         pattern = re.compile(rf"(?<![\w.]){words}(?!\w|\.\w)")
-        text = self.texts.get(source, [])
+        text = self.texts.get((source, format), [])
         first = _WORD.search(label)
-        near = self._index(source).get(first[0], []) if first else []
+        near = self._index((source, format)).get(first[0], []) if first else []
         found = [number for number in near if number >= start and pattern.search(text[number - 1])]
         return found[min(nth, len(found) - 1)] if found else start
 
-    def _index(self, source: str) -> dict[str, list[int]]:
+    def _index(self, text: tuple[str, str]) -> dict[str, list[int]]:
         """Return the lines of each word of a text, so that many labels are found in one pass."""
-        if source not in self._words:
+        if text not in self._words:
             index: dict[str, list[int]] = {}
-            for number, text in enumerate(self.texts.get(source, ()), 1):
-                for word in set(_WORD.findall(text)):
+            for number, line in enumerate(self.texts.get(text, ()), 1):
+                for word in set(_WORD.findall(line)):
                     index.setdefault(word, []).append(number)
-            self._words[source] = index
-        return self._words[source]
+            self._words[text] = index
+        return self._words[text]
 
 
 def changed(one: Count, other: Count) -> bool:
@@ -232,7 +238,7 @@ def sides_of_runs(ds: xr.Dataset, source: str, table: int, name: str = "") -> It
     from numalab.sides import split
 
     for label, part in split(ds):
-        side = Side(label or name, source, table)
+        side = Side(label or name, source, table, runs=part.sizes["run"])
         for key, every in _totals(part):
             side.counts[key] = _mean(key, every, source)
         axis = _axis(part)
@@ -301,7 +307,7 @@ def located(side: Side, facts: Facts, reading: Reading, nth: int) -> Side:
     start = reading.tables[0].line if reading.tables else 0
 
     def at(one: Count, label: str) -> Count:
-        return replace(one, line=facts.line(reading.source, start, label, nth))
+        return replace(one, line=facts.line(reading.source, reading.format, start, label, nth))
 
     side.counts = {name: at(one, name) for name, one in side.counts.items()}
     side.nodes = {node: {name: at(one, name) for name, one in own.items()} for node, own in side.nodes.items()}
@@ -313,6 +319,6 @@ def number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def every_text(readings: Iterable[Reading]) -> dict[str, list[str]]:
+def every_text(readings: Iterable[Reading]) -> dict[tuple[str, str], list[str]]:
     """Return the lines of all inputs that are texts."""
-    return {one.source: one.text.split("\n") for one in readings if one.text}
+    return {(one.source, one.format): one.text.split("\n") for one in readings if one.text}

@@ -69,7 +69,7 @@ def _shootdown(facts: Facts, reading: Reading, table: Table) -> Iterator[Finding
         return
 
     def at(name: str) -> int:
-        return facts.line(source, table.line, name)
+        return facts.line(source, reading.format, table.line, name)
 
     source, whole = reading.source, sum(own.values())
     evidence = [
@@ -90,7 +90,9 @@ def _unmapping(facts: Facts, reading: Reading, table: Table) -> Iterator[Finding
         if "kvm_unmap_hva" not in name or count is None or not seconds or count / seconds < UNMAPS_PER_S:
             continue
         on = [side for side in facts.sides if side.faults]
-        evidence = [Evidence(name, count, "1", reading.source, facts.line(reading.source, table.line, name))]
+        evidence = [
+            Evidence(name, count, "1", reading.source, facts.line(reading.source, reading.format, table.line, name))
+        ]
         evidence += [
             Evidence("elapsed", seconds, "s", reading.source),
             Evidence(f"{name} per second", count / seconds, "1/s", reading.source),
@@ -146,11 +148,11 @@ def _policy_lock(facts: Facts, reading: Reading) -> Iterator[Finding]:
         if not share >= LOCK_SHARE:  # NaN: a profile without chains cannot say
             continue
         line, what = reading.tables[0].line, "time spinning for the policy's lock, of all"
-        at = facts.line(reading.source, line, LOOKUP)
+        at = facts.line(reading.source, reading.format, line, LOOKUP)
         evidence = [Evidence(what, share, "1", reading.source, at)]
         for row in (row for table in reading.tables if table.name.startswith("symbols") for row in table.rows):
             if SPINNING.match(str(row[0])) and (own := number(row[1])) is not None:
-                at = facts.line(reading.source, line, str(row[0]))
+                at = facts.line(reading.source, reading.format, line, str(row[0]))
                 evidence.append(Evidence(f"self time of {row[0]}", own, "percent", reading.source, at))
         says = f"{100 * share:.3g} % of the time is spent spinning for the lock of a shared memory policy."
         yield finding("policy-lock-contention", says, evidence, "high")

@@ -74,7 +74,7 @@ def _perf_bench(facts: Facts, source: str, ds: xr.Dataset) -> Iterator[Finding]:
             continue
         if np.isfinite(ds["perf_converged_s"].values[i]):
             continue  # it converged in its last moments
-        line = facts.line(source, 1, test) if test else 0
+        line = facts.line(source, "perf-bench-numa", 1, test) if test else 0
         evidence = [
             Evidence(f"shortest run time of a thread, {test}", took, "s", source, line),
             Evidence(f"limit ({'-s' if match else 'default of -s'})", limit, "s", source, line),
@@ -94,7 +94,9 @@ def _autonuma(facts: Facts, reading: Reading) -> Iterator[Finding]:
         best = times.get(f"{program}_HARD_BIND", [])
         every = {program: own, f"{program}_INVERSE_BIND": worst, f"{program}_HARD_BIND": best}
         evidence = [
-            Evidence(f"mean of {name}", float(np.mean(ts)), "s", source, facts.line(source, table.line, name))
+            Evidence(
+                f"mean of {name}", float(np.mean(ts)), "s", source, facts.line(source, reading.format, table.line, name)
+            )
             for name, ts in every.items()
             if ts
         ]
@@ -225,7 +227,7 @@ def _widely_mapped(facts: Facts) -> Iterator[Evidence]:
             cells = dict(zip(table.columns, row, strict=True))
             mapmax, name = number(cells["mapmax"]) or 0, str(cells["name"] or "")
             if mapmax >= MAPPED_BY and number(cells["anon"]) and name.startswith("/"):
-                line = facts.line(reading.source, table.line, str(cells["start"]))
+                line = facts.line(reading.source, reading.format, table.line, str(cells["start"]))
                 yield Evidence(f"processes that map {name} (mapmax)", mapmax, "1", reading.source, line)
 
 
@@ -235,7 +237,7 @@ def _iowait(facts: Facts) -> Iterator[tuple[Evidence, bool]]:
             cells = dict(zip(table.columns, row, strict=True))
             waiting = number(cells.get("%iowait"))
             if cells["node"] == "all" and waiting is not None and waiting >= 100 * WAITING:
-                line = facts.line(reading.source, table.line, "all")
+                line = facts.line(reading.source, reading.format, table.line, "all")
                 yield Evidence("%iowait of all CPUs", waiting, "percent", reading.source, line), False
                 return
 

@@ -95,6 +95,7 @@ def views(facts: Facts) -> list[View]:
 
 def _of_side(side: Side) -> Iterator[View]:
     label = f"{side.name} ({side.source})" if side.name and side.source else side.name or side.source
+    label += f", mean of {side.runs} runs" if side.runs > 1 else ""
     if "numa_hint_faults" in side.counts:
         evidence = side.evidence("numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated")
         lacks = how = ""
@@ -115,7 +116,9 @@ def _of_side(side: Side) -> Iterator[View]:
     if side.nodes:
         misses = [one["numa_miss"].evidence() for one in side.nodes.values() if "numa_miss" in one]
         hits = [one["numa_hit"].evidence() for one in side.nodes.values() if "numa_hit" in one]
-        yield View(f"allocations by node of {label}", tuple((misses or hits)[:8]))
+        every = [count.evidence() for one in side.nodes.values() for count in one.values()]
+        lacks = "" if misses or hits else "numa_miss and numa_hit are missing"
+        yield View(f"allocations by node of {label}", tuple((misses or hits or every)[:8]), lacks, "numastat")
     if "numa_migrations" in side.counts:
         yield View(f"migrations over time of {label}", tuple(side.evidence("numa_migrations")))
 

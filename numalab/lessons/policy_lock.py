@@ -13,6 +13,7 @@ from numalab.locks import KINDS, Lock, Simulated, Solution, simulate, solve
 from numalab.patch_threads import Claim, policy_lock
 from numalab.patch_threads.policy_lock_fit import constant_service, fit, published
 from numalab.text import table
+from numalab.validate import Row
 from numalab.widgets import Computation, Exercise, Explorer, Predict, Printed, Problem, choice, slider
 
 #: Eight steps to each doubling, so that the knee shows.
@@ -137,7 +138,7 @@ def both_table(seed: int = 0) -> Printed:
 
 
 @lru_cache(maxsize=1)
-def replayed() -> tuple[list[Claim], tuple[dict[str, Any], ...]]:
+def replayed() -> tuple[list[Claim], tuple[Row, ...]]:
     """Return the claims of the thread, and what real kernels did: solved anew."""
     return policy_lock.replay().claims, tuple(policy_lock.real_rows())
 
@@ -152,12 +153,12 @@ def real() -> plots.Spans:
 
     def spans(*keys: str) -> dict[str, plots.Span]:
         return {
-            f"{int(row['trace'].split('_n')[1].split('_')[0])} processes": plots.Span(*(row[key] for key in keys))
+            f"{policy_lock.tasks_of(row)} processes": plots.Span(*(getattr(row, key) for key in keys))
             for row in replayed()[1]
         }
 
     series = {"real kernel": spans("real", "real_low", "real_high"), "model": spans("model", "low", "high")}
-    return plots.Spans("look-ups, lock alone / shared", series, ends="range of the runs, the model's 90 %", line=1.0)
+    return plots.Spans("look-ups, lock alone / shared", series, ends="spread of the runs, the model's 90 %", line=1.0)
 
 
 # ------------------------------------------------------------------------------------ widgets

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -78,6 +78,12 @@ THREADS: dict[str, Thread] = {
 }
 
 
+#: Where something is judged that no mail says: a control, or a trace of a real kernel.
+NOT_PUBLISHED = "not in the mail"
+#: `Claim.tolerance` of traces of a real kernel, which are judged by the rules of the validation.
+AS_VALIDATED = "as in docs/validation.md"
+
+
 @dataclass(frozen=True)
 class Claim:
     """One published statement beside the model's answer.
@@ -95,6 +101,8 @@ class Claim:
     holds : bool or None
         Whether the model agrees; None: nothing to compare, or a constant was fitted to it.
     note : str
+    tolerance : str
+        What counts as holding, in a few words; empty where nothing is judged.
     """
 
     thread: str
@@ -107,6 +115,12 @@ class Claim:
     real: float | None
     holds: bool | None
     note: str = ""
+    tolerance: str = ""
+
+    @property
+    def in_mail(self) -> bool:
+        """Whether a mail says it; else it is a control, or a trace of a real kernel."""
+        return NOT_PUBLISHED not in (self.note, self.published.strip("()"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the claim as a dictionary fit for JSON: where a time is infinite, None, and the note says so."""
@@ -120,12 +134,16 @@ class Claim:
         return plain
 
 
+#: Takes the name and the dataset of a case.
+Keep: TypeAlias = "Callable[[str, xr.Dataset], object]"
+
+
 @dataclass
 class Replay:
     """What the replay of a thread yields: text for people, claims, datasets and figures.
 
     ``results`` holds the numbers behind the tables with their provenance, ready for JSON; ``interrupted`` says
-    that Ctrl-C ended it before all cases were finished.
+    that Ctrl-C ended it before all cases were finished. Each dataset is given to ``keep`` as soon as it is there.
     """
 
     thread: str
@@ -135,10 +153,23 @@ class Replay:
     claims: list[Claim] = field(default_factory=list)
     datasets: dict[str, xr.Dataset] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)
+    keep: Keep | None = None
+
+    def add(self, name: str, ds: xr.Dataset) -> None:
+        """Take the dataset of a case that is finished."""
+        self.datasets[name] = ds
+        if self.keep is not None:
+            self.keep(name, ds)
 
 
 def replay(
-    name: str, *, seeds: int | None = None, full: bool = False, stored: bool = False, progress: bool = False
+    name: str,
+    *,
+    seeds: int | None = None,
+    full: bool = False,
+    stored: bool = False,
+    progress: bool = False,
+    keep: Keep | None = None,
 ) -> Replay:
     """Replay a thread.
 
@@ -154,6 +185,8 @@ def replay(
         Print the stored results of a full replay and run nothing.
     progress : bool
         Report each finished case on stderr.
+    keep : callable, optional
+        Called with the name and the dataset of each main case as soon as it is finished.
 
     Raises
     ------
@@ -169,4 +202,4 @@ def replay(
         shipped: Replay = module.replay_stored()
         return shipped
     run: Callable[..., Replay] = module.replay
-    return run(seeds=seeds or (30 if full else 12), full=full, progress=progress)
+    return run(seeds=seeds or (30 if full else 12), full=full, progress=progress, keep=keep)

@@ -73,17 +73,19 @@ def band(one: Claim) -> str:
     return f"{number(one.low)} .. {number(one.high)}" if one.low is not None else ""
 
 
-def claims_table(claims: Sequence[Claim]) -> str:
-    """Print claims as a table, why those that do not hold below it."""
+def claims_table(claims: Sequence[Claim], *, tolerance: bool = False) -> str:
+    """Print claims as a table, why those that do not hold below it; with ``tolerance`` what counts as holding."""
     why: dict[str, int] = {}
     rows = []
     for one in claims:
         note = one.note
         if note and one.holds is False:
             note = f"see {why.setdefault(note, len(why) + 1)}"
-        rows.append([one.claim, one.published, number(one.model), band(one), number(one.real), WORDS[one.holds], note])
-    head = ["claim", "published", "model", "5-95 %", "real", "holds", "note"]
-    text = table(head, rows, right=(2, 3, 4))
+        allowed = [one.tolerance] if tolerance else []
+        numbers = [number(one.model), band(one), number(one.real)]
+        rows.append([one.claim, one.published, *numbers, *allowed, WORDS[one.holds], note])
+    allowed = ["tolerance"] if tolerance else []
+    text = table(["claim", "published", "model", "5-95 %", "real", *allowed, "holds", "note"], rows, right=(2, 3, 4))
     if why:
         text += "\n\nWhat does not hold, and why:"
     for note, position in why.items():
@@ -92,14 +94,16 @@ def claims_table(claims: Sequence[Claim]) -> str:
 
 
 def summary(claims: Sequence[Claim]) -> str:
-    """Print how many rows hold, by thread and in all."""
+    """Print how many rows hold, by thread and in all, and how many of the judged ones no mail says."""
     rows = []
     for name in [*dict.fromkeys(one.thread for one in claims), None]:
         own = [one for one in claims if name in (one.thread, None)]
         hold, judged = counted(own)
         share = f"{100 * hold / judged:.0f} %" if judged else ""
-        rows.append([name or "all", str(len(own)), str(judged), str(hold), share])
-    return table(["thread", "rows", "judged", "hold", "share"], rows)
+        others_hold, others = counted([one for one in own if not one.in_mail])
+        beside = f"{others_hold} of {others}" if others else ""
+        rows.append([name or "all", str(len(own)), str(judged), str(hold), share, beside])
+    return table(["thread", "rows", "judged", "hold", "share", "of them not in the mail"], rows)
 
 
 def fitted_table(constants: Sequence[Fitted]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from numalab import __version__, _data, runs
 from numalab.kernel import Kernel
-from numalab.patch_threads import Replay
+from numalab.patch_threads import Keep, Replay
 from numalab.patch_threads import marginal_moves_report as report
 from numalab.patch_threads.claims import claims_table
 from numalab.patch_threads.marginal_moves_cases import (
@@ -36,7 +36,7 @@ from numalab.patch_threads.marginal_moves_plots import plot_gains, plot_local
 THREAD = "marginal_moves"
 
 
-def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Replay:
+def replay(*, seeds: int = 12, full: bool = False, progress: bool = False, keep: Keep | None = None) -> Replay:
     """Run hackbench and the JVM on the mail's kernels, and print them beside the mail.
 
     Without ``full`` one thread of hackbench stands for several (`marginal_moves_cases.QUICK`). Ctrl-C ends it early
@@ -49,11 +49,11 @@ def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Re
     """
     todo, size = cases(full), FULL if full else QUICK
     found: dict[str, Result] = {}
-    outcome = Replay(THREAD)
+    outcome = Replay(THREAD, keep=keep)
     try:
         for case, ds in run_all(todo, range(seeds), size, progress):
             found[case.name] = measure(case, ds)
-            outcome.datasets[case.name] = ds
+            outcome.add(case.name, ds)
     except KeyboardInterrupt:
         if not found:
             raise

@@ -110,15 +110,14 @@ def _claim(
     holds: bool | None = None,
     note: str = "",
     source: str | None = None,
+    tolerance: str = "",
 ) -> Claim:
     """Make a claim of a number, or of numbers along seeds."""
     values = np.atleast_1d(np.asarray(model, float))
     low, middle, high = (float(value) for value in np.quantile(values, [0.05, 0.5, 0.95]))
-    single = np.ndim(model) == 0
+    first, last = (None, None) if np.ndim(model) == 0 else (low, high)
     where = source or f"<{published()['thread']['message_id']}>"
-    return Claim(
-        THREAD, what, where, words, middle, None if single else low, None if single else high, real, holds, note
-    )
+    return Claim(THREAD, what, where, words, middle, first, last, real, holds, note, tolerance)
 
 
 def _local(results: Results) -> list[Claim]:
@@ -138,6 +137,7 @@ def _local(results: Results) -> list[Claim]:
             real=real,
             holds=holds,
             note=note,
+            tolerance=f"above 1, within a factor of {factor}",
         )
 
     for printed in published()["lkp"]["rows"]:
@@ -170,6 +170,7 @@ def _spreads(results: Results) -> list[Claim]:
                         value,
                         holds=holds,
                         note="" if holds else SPREAD_NOTE,
+                        tolerance=f"at most {most:g}",
                     )
                 )
     return answer
@@ -193,7 +194,13 @@ def _swaps(results: Results) -> list[Claim]:
         real = real_small("swap", "post") / real_attempts("swap", "post")
         several = bool(np.median(small) >= SEVERAL)
         answer += [
-            _claim(f"{BRANCH}, JVM: swaps a minute that gain less than {limit}", words["words"], small, holds=several),
+            _claim(
+                f"{BRANCH}, JVM: swaps a minute that gain less than {limit}",
+                words["words"],
+                small,
+                holds=several,
+                tolerance=f"median {SEVERAL} or more",
+            ),
             _claim("share of these in all swaps", NOT_GIVEN, small / np.maximum(every, 1e-9), real=real),
         ]
     pair = results.get(JVM, BRANCH, BRANCH_PATCHED)
@@ -209,6 +216,7 @@ def _swaps(results: Results) -> list[Claim]:
                     gone,
                     real=1 - real_small(kind, "prop50") / real_small(kind, "post"),
                     holds=holds,
+                    tolerance=f"median {fall:g} or more",
                 )
             )
     pair = results.get(JVM, BRANCH, NO_HYSTERESIS)
@@ -221,6 +229,7 @@ def _swaps(results: Results) -> list[Claim]:
                 "the hysteresis does not do it (over 0.5)",
                 left,
                 holds=bool(np.median(left) > 0.5),
+                tolerance="median above 0.5",
                 note=(
                     f"the real kernel's attempts, {real_small('swap', 'post'):.0f} with and "
                     f"{real_small('swap', 'post_nohyst'):.0f} without, are too few"
@@ -253,6 +262,7 @@ def _throughput(results: Results) -> list[Claim]:
                 ratio,
                 real=real_ratio("jvm8", "prop50", "post", "per_s"),
                 holds=bool(np.quantile(ratio, 0.05) > 1),
+                tolerance="90 % band above 1",
             )
         )
     return answer
@@ -262,7 +272,15 @@ def _slower(what: str, words: str, pair: Sequence[Result], real: float | None = 
     base, new = pair
     ratio = new.counts["work"] / base.counts["work"]
     holds = bool(np.quantile(ratio, 0.95) < 1)
-    return _claim(what, f"{words} (below 1)", ratio, real=real, holds=holds, note="" if holds else HACKBENCH_NOTE)
+    return _claim(
+        what,
+        f"{words} (below 1)",
+        ratio,
+        real=real,
+        holds=holds,
+        note="" if holds else HACKBENCH_NOTE,
+        tolerance="90 % band below 1",
+    )
 
 
 HACKBENCH_NOTE = (

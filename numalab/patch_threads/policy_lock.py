@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from numalab import __version__, lock_traces, runs
 from numalab.locks import KINDS, solve
-from numalab.patch_threads import Claim, Replay
+from numalab.patch_threads import AS_VALIDATED, NOT_PUBLISHED, Claim, Keep, Replay
 from numalab.patch_threads.policy_lock_fit import (
     Range,
     ceiling,
@@ -29,6 +29,8 @@ from numalab.patch_threads.policy_lock_fit import (
     published,
 )
 from numalab.text import table
+from numalab.validate import SEEDS, Row, locked
+from numalab.validate.report import number
 
 THREAD = "policy_lock"
 #: Ranks the tables and the figure show, beside those of the mail.
@@ -43,7 +45,7 @@ FAULTS_PER_S, MAPPINGS, WINDOWS_PER_S = (0.0, 10.0), 3, (1 / 60, 1.0)
 
 
 # ------------------------------------------------------------------------------------ the replay
-def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Replay:
+def replay(*, seeds: int = 12, full: bool = False, progress: bool = False, keep: Keep | None = None) -> Replay:
     """Print the mail's figures beside the model's, and the model's beside the recordings of a real kernel.
 
     Everything is solved exactly, so `seeds` and `full` change nothing. Ctrl-C ends it with the parts that are done.
@@ -53,9 +55,9 @@ def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Re
     KeyboardInterrupt
         Before the first part was done.
     """
-    outcome = Replay(THREAD, text=_head() + "\n\n" + _curves())
+    outcome = Replay(THREAD, text=_head() + "\n\n" + _curves(), keep=keep)
     try:
-        outcome.datasets = {"curves": dataset()}
+        outcome.add("curves", dataset())
         outcome.claims = [*_fitted_claims(), *_predictions(), *_shape_claims(), _after_claim()]
         outcome.text += "\n\n" + "\n\n".join([_constants_text(), _proof(), _rates()])
         rows = real_rows()
@@ -216,14 +218,14 @@ def _claim(
     model: float | None,
     band: Range | None = None,
     *,
-    real: float | None = None,
     holds: bool | None = None,
     note: str = "",
     source: str | None = None,
+    tolerance: str = "",
 ) -> Claim:
     low, high = (band.low, band.high) if band else (None, None)
     where = source or f"<{published()['thread']['message_id']}>"
-    return Claim(THREAD, what, where, words, model, low, high, real, holds, note)
+    return Claim(THREAD, what, where, words, model, low, high, None, holds, note, tolerance)
 
 
 def _fitted_claims() -> list[Claim]:
@@ -251,7 +253,8 @@ def _predictions() -> list[Claim]:
             note = "the band meets the words, the median does not"
         percent = Range(100 * found.middle, 100 * found.low, 100 * found.high)
         what = f"the same, {one['ranks']} ranks predicted from {others} [%]"
-        answer.append(_claim(what, one["words"], percent.middle, percent, holds=holds, note=note))
+        allowed = f"band meets {100 * low:g}-{100 * high:g}, its ends within a factor of 3"
+        answer.append(_claim(what, one["words"], percent.middle, percent, holds=holds, note=note, tolerance=allowed))
     return answer
 
 
@@ -273,6 +276,7 @@ def _shape_claims() -> list[Claim]:
             at.middle,
             at,
             holds=low <= at.low and at.high <= high,
+            tolerance=f"band within {low}-{high}",
             note=f"read as {low} to {high}; locks that agree with all three shares",
         ),
         _claim(
@@ -297,47 +301,51 @@ def _after_claim() -> Claim:
     )
 
 
-def real_rows() -> list[dict[str, Any]]:
+def real_rows() -> list[Row]:
     """Return what the recordings of pure look-ups say of throughput, lock alone / shared, at 2, 4 and 8 processes."""
     names = [f"S3_mttcg_lookup_n{n}_exclusive_r{rep}" for n in (2, 4, 8) for rep in (1, 2, 3)]
-    return [row for row in lock_traces.judge(names) if row["quantity"] == "ratio"]
+    return [row for row in locked.rows(names, SEEDS) if row.quantity == "ratio"]
 
 
-def _tasks(row: dict[str, Any]) -> int:
-    return int(row["trace"].split("_n")[1].split("_")[0])
+def tasks_of(row: Row) -> int:
+    """Return how many processes a row of `real_rows` is about."""
+    return int(row.case.split("_n")[1].split("_")[0])
 
 
-def _real_claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
+def _real_claims(rows: Sequence[Row]) -> list[Claim]:
     return [
-        _claim(
-            f"real kernel, {_tasks(row)} processes: throughput, lock alone / shared",
-            "(not in the mail)",
-            row["model"],
-            Range(row["model"], row["low"], row["high"]),
-            real=row["real"],
-            holds=row["inside"],
-            note=row["why"],
-            source=row["trace"],
+        Claim(
+            THREAD,
+            f"real kernel, {tasks_of(row)} processes: throughput, lock alone / shared",
+            row.trace,
+            f"({NOT_PUBLISHED})",
+            row.model,
+            row.low,
+            row.high,
+            row.real,
+            row.inside,
+            row.why,
+            AS_VALIDATED,
         )
         for row in rows
     ]
 
 
-def _real_text(rows: Sequence[dict[str, Any]]) -> str:
+def _real_text(rows: Sequence[Row]) -> str:
     cells = [
         [
-            str(_tasks(row)),
-            f"{row['real']:.3f}",
-            f"{row['real_low']:.3f}-{row['real_high']:.3f}",
-            f"{row['model']:.3f}",
-            f"{row['low']:.3f}-{row['high']:.3f}",
+            str(tasks_of(row)),
+            number(row.real),
+            f"{number(row.real_low)}-{number(row.real_high)}",
+            number(row.model),
+            f"{number(row.low)}-{number(row.high)}",
         ]
         for row in rows
     ]
     return (
         "The real kernel (6.1, eight emulated CPUs on two host CPUs): throughput with the lock taken alone, relative "
         "to shared\n"
-        + table(["processes", "real", "range", "model", "5-95 %"], cells, left=0)
+        + table(["processes", "real", "its spread", "model", "5-95 %"], cells, left=0)
         + "\nTwo host CPUs run the processes, so holders and waiters lose their CPU. Nothing is fitted to these runs:\n"
         f"the lock is held for {100 * lock_traces.section_share('lookup'):.0f} % of a look-up's instructions, and a "
         "turn ends with the host's tick of 4 ms or before."
@@ -376,7 +384,7 @@ STYLE = {
 }
 
 
-def plot(rows: Sequence[dict[str, Any]]) -> Figure:
+def plot(rows: Sequence[Row]) -> Figure:
     """Draw share of time and throughput against ranks, and the recordings of the real kernel."""
     figure = Figure(figsize=(10.5, 3.8), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
@@ -397,14 +405,14 @@ def plot(rows: Sequence[dict[str, Any]]) -> Figure:
         axes.set_xscale("log", base=2)
         axes.set_xticks([32, 128, 512, 2048], ["32", "128", "512", "2048"])
         axes.grid(alpha=0.3)
-    tasks = np.array([_tasks(row) for row in rows])
+    tasks = np.array([tasks_of(row) for row in rows])
     for shift, key, form, colour, label in (
         (-0.06, "real", "s", "black", "real kernel"),
         (0.06, "model", "o", "#D55E00", "model"),
     ):
         ends = ("real_low", "real_high") if key == "real" else ("low", "high")
-        value = np.array([row[key] for row in rows])
-        error = [[row[key] - row[ends[0]] for row in rows], [row[ends[1]] - row[key] for row in rows]]
+        value, least, most = (np.array([getattr(row, name) for row in rows]) for name in (key, *ends))
+        error = [value - least, most - value]
         right.errorbar(tasks * 2**shift, value, error, fmt=form, color=colour, ls="none", ms=6, capsize=4, label=label)
     right.set_xscale("log", base=2)
     right.set_xticks(tasks, [str(n) for n in tasks])

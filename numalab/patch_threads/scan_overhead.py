@@ -14,7 +14,7 @@ import numpy as np
 
 from numalab import __version__, _data, runs
 from numalab.kernel import Kernel
-from numalab.patch_threads import Replay, scan_overhead_report
+from numalab.patch_threads import Keep, Replay, scan_overhead_report
 from numalab.patch_threads.claims import claims_table
 from numalab.patch_threads.scan_overhead_cases import (
     IPI_NS,
@@ -38,7 +38,7 @@ BENCH_SEEDS = 2
 REAL = "Real: the traces S2_write of a kernel with the same rules under another load, means over repetitions."
 
 
-def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Replay:
+def replay(*, seeds: int = 12, full: bool = False, progress: bool = False, keep: Keep | None = None) -> Replay:
     """Run the mail's kernels with both options, or with ``full`` all configurations, and print them beside the mail.
 
     Ctrl-C ends it early with the cases that are finished.
@@ -51,12 +51,12 @@ def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Re
     todo = cases(full)
     found: dict[str, Result] = {}
     bench: list[Values] = []
-    outcome = Replay(THREAD)
+    outcome = Replay(THREAD, keep=keep)
     try:
         for case, ds in run_all(todo, range(seeds), progress):
             found[case.name] = measure(case, ds)
-            outcome.datasets[case.name] = ds
-        bench = bench_faults(range(min(seeds, BENCH_SEEDS)))
+            outcome.add(case.name, ds)
+        bench = bench_faults(range(min(seeds, BENCH_SEEDS)), progress)
     except KeyboardInterrupt:
         if not found:
             raise

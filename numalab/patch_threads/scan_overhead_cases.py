@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import pairwise, product
 from operator import attrgetter
 from typing import Any
 
@@ -218,20 +218,24 @@ def run_all(todo: Sequence[Case], seeds: Sequence[int], progress: bool) -> Itera
     return pool.results(partial(run_case, seeds=seeds), todo, name=attrgetter("name"), progress=progress)
 
 
-def bench_faults(seeds: Sequence[int]) -> list[Values]:
+def bench_faults(seeds: Sequence[int], progress: bool = False) -> list[Values]:
     """Return the minor faults of autonumabench per hint fault, without patch 2 and with it: (run,) each.
 
     All benchmarks together, with huge pages. The model has no faults of first touch.
     """
+    faults = {kernel: np.zeros((2, len(seeds))) for kernel in BENCH_KERNELS}
+    todo = list(product(BENCH_KERNELS, published()["autonumabench"]["benchmarks"]))
+    count = partial(_bench_faults, seeds=seeds, seconds=BENCH_S)
+    for (kernel, _), counts in pool.results(count, todo, what="benchmark", name=" on ".join, progress=progress):
+        faults[kernel] += counts
+    return [minor / hint for minor, hint in faults.values()]
+
+
+def _bench_faults(job: tuple[str, str], seeds: Sequence[int], seconds: float) -> Values:
+    """Return minor and hint faults of one benchmark of autonumabench with one kernel: (2, run)."""
+    kernel, name = job
     on = machine(BENCH_MACHINE)
     quiet = dict.fromkeys(READERS, None) | {"numa_hint_faults": SAMPLE_S, "minor_faults": SAMPLE_S}
-    answer = []
-    for kernel in BENCH_KERNELS:
-        hint, minor = np.zeros(len(seeds)), np.zeros(len(seeds))
-        for name in published()["autonumabench"]["benchmarks"]:
-            load = workload(name, on, pages="huge")
-            ds = simulate(on, load, kernel, seconds=BENCH_S, seeds=seeds, every=quiet, step_us=STEP_US)
-            hint += ds.numa_hint_faults.values[:, -1]
-            minor += ds.minor_faults.values[:, -1]
-        answer.append(minor / hint)
-    return answer
+    load = workload(name, on, pages="huge")
+    ds = simulate(on, load, kernel, seconds=seconds, seeds=seeds, every=quiet, step_us=STEP_US)
+    return np.array([ds.minor_faults.values[:, -1], ds.numa_hint_faults.values[:, -1]], float)

@@ -122,9 +122,15 @@ def _claim(
     note: str = "",
     actual: float | None = None,
     source: str = "20150324115141.GS28621@dastard",
+    tolerance: str,
 ) -> Claim:
     low, middle, high = (float(value) for value in np.quantile(values, [0.05, 0.5, 0.95]))
-    return Claim(THREAD, what, f"<{source}>", words, middle, low, high, actual, holds, note)
+    allowed = "" if holds is None else tolerance
+    return Claim(THREAD, what, f"<{source}>", words, middle, low, high, actual, holds, note, allowed)
+
+
+def _within(tolerance: float) -> str:
+    return f"within {100 * tolerance:.0f} %"
 
 
 def within(model: float, mail: float, tolerance: float) -> bool:
@@ -155,6 +161,7 @@ def _migrations(results: Results) -> list[Claim]:
                 holds=None if alike else good,
                 note=note,
                 actual=_real(label, base, "numa_pages_migrated"),
+                tolerance=_within(mail["tolerance"]),
             )
         )
     return answer + _order(results)
@@ -171,7 +178,13 @@ def _order(results: Results) -> list[Claim]:
         words = max(counts["+p2"], counts["+p3"]) / min(counts["4.0-rc4"], counts["+p1"])
         clear = bool(np.quantile(new, 0.95) < np.quantile(old, 0.05))
         answer.append(
-            _claim("migrations: +p2 and +p3 clearly below 4.0-rc4 and +p1", f"{words:.2f}", values, holds=clear)
+            _claim(
+                "migrations: +p2 and +p3 clearly below 4.0-rc4 and +p1",
+                f"{words:.2f}",
+                values,
+                holds=clear,
+                tolerance="90 % bands apart",
+            )
         )
     pair = results.pair(options, "+p1", "4.0-rc4")
     if pair:
@@ -186,6 +199,7 @@ def _order(results: Results) -> list[Claim]:
                 holds=noise,
                 note="memory once written: both rules say the same",
                 actual=_real("+p1", "4.0-rc4", "numa_pages_migrated"),
+                tolerance="1 in the 90 % band",
             )
         )
     return answer
@@ -214,7 +228,15 @@ def _run_times(results: Results) -> list[Claim]:
             if fitted:
                 note = TIME_FITTED if label == "4.0-rc4" else SAME
             answer.append(
-                _claim(what, f"{ratio:.2f}", values, holds=None if fitted else good, note=note, actual=actual)
+                _claim(
+                    what,
+                    f"{ratio:.2f}",
+                    values,
+                    holds=None if fitted else good,
+                    note=note,
+                    actual=actual,
+                    tolerance=_within(tolerance),
+                )
             )
     return answer
 
@@ -231,7 +253,15 @@ def _vmstat(results: Results) -> list[Claim]:
             actual = 100 * (real()[TRACES["+p3"]][counter] / real()[TRACES["+p2"]][counter] - 1)
             name = f"patch 3: {what}, whole run [%]"
             answer.append(
-                _claim(name, f"{change:.1f}", values, holds=good, note="" if good else DOUBLING, actual=actual)
+                _claim(
+                    name,
+                    f"{change:.1f}",
+                    values,
+                    holds=good,
+                    note="" if good else DOUBLING,
+                    actual=actual,
+                    tolerance=f"within {mail['points']} points",
+                )
             )
     base = results.get(options, "3.19")
     if base:
@@ -246,7 +276,9 @@ def _local(results: Results, base: Result) -> list[Claim]:
         [one.share("numa_hint_faults_local", "numa_hint_faults", base) for one in kernels if one is not None]
     )
     good = low <= round(float(np.median(values)), 2) <= high
-    return [_claim("local share of hint faults, all kernels", f"{low:.2f}-{high:.2f}", values, holds=good)]
+    words = f"{low:.2f}-{high:.2f}"
+    what = "local share of hint faults, all kernels"
+    return [_claim(what, words, values, holds=good, tolerance=f"median in {words}")]
 
 
 def _per_fault(results: Results, base: Result) -> list[Claim]:
@@ -270,6 +302,7 @@ def _per_fault(results: Results, base: Result) -> list[Claim]:
                 holds=None if reason else good,
                 note=reason or ("" if good else DOUBLING if label == "+p3" else FIRST),
                 actual=run["numa_pages_migrated"] / run["numa_hint_faults"],
+                tolerance=_within(tolerance),
             )
         )
     return answer
@@ -289,6 +322,7 @@ def _bench(faults: Sequence[Values]) -> Claim:
         holds=good,
         note=SAVED,
         source=mail["source"].split(";")[0],
+        tolerance=f"within {mail['points']} points",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from numalab import __version__, _data, runs
-from numalab.patch_threads import Replay, shared_cow_guest
+from numalab.patch_threads import Keep, Replay, shared_cow_guest
 from numalab.patch_threads.shared_cow_cases import (
     BEFORE,
     MAIN,
@@ -44,7 +44,7 @@ from numalab.patch_threads.shared_cow_report import (
 THREAD = "shared_cow"
 
 
-def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Replay:
+def replay(*, seeds: int = 12, full: bool = False, progress: bool = False, keep: Keep | None = None) -> Replay:
     """Run the mail's program, the variants discussed, and the traced readers, and print them beside the mail.
 
     Without ``full`` the second reading of the machine and the traced readers get a third of the seeds, and the sweeps
@@ -59,15 +59,15 @@ def replay(*, seeds: int = 12, full: bool = False, progress: bool = False) -> Re
     found: dict[str, Result] = {}
     followed: dict[str, Followed] = {}
     guest: shared_cow_guest.Guest = {}
-    outcome = Replay(THREAD)
+    outcome = Replay(THREAD, keep=keep)
     try:
         for case, ds in run_all(todo, progress):
             found[case.name] = measure(case, ds)
             if case.is_main:
-                outcome.datasets[f"{case.label}-{case.reading.cpus}cpus"] = ds
+                outcome.add(f"{case.label}-{case.reading.cpus}cpus", ds)
         for label, kernel in VARIANTS.items():
             followed[label] = follow(kernel)
-        for label, quantities in shared_cow_guest.run(seeds if full else max(2, seeds // 3)):
+        for label, quantities in shared_cow_guest.run(seeds if full else max(2, seeds // 3), progress):
             guest[label] = quantities
     except KeyboardInterrupt:
         if not found:

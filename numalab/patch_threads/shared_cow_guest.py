@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from numalab import pool
 from numalab.quantities import FLOOR_PAGES, FLOOR_WAITING
 from numalab.validate import cases, simulated
 from numalab.validate.judge import CLOSE
@@ -68,12 +70,17 @@ class Pair:
 Guest = dict[str, dict[str, Pair]]
 
 
-def run(seeds: int) -> Iterator[tuple[str, dict[str, Pair]]]:
-    """Simulate the traced case with each setting; yield setting by setting: quantity -> real and model."""
-    for label, name in LABELS.items():
-        (case,) = cases.group([cases.load(f"S0_anon_n{READERS}_{label}_r{rep}") for rep in REPETITIONS])
-        outcome = simulated.run(case, seeds)
-        yield name, {own: Pair(outcome.real[theirs], outcome.model[theirs]) for theirs, own in TAKEN.items()}
+def run(seeds: int, progress: bool = False) -> Iterator[tuple[str, dict[str, Pair]]]:
+    """Simulate the traced case with each setting; yield each as it is finished: quantity -> real and model."""
+    setting = partial(_run, seeds=seeds)
+    for label, pairs in pool.results(setting, list(LABELS), what="traced setting", progress=progress):
+        yield LABELS[label], pairs
+
+
+def _run(label: str, seeds: int) -> dict[str, Pair]:
+    (case,) = cases.group([cases.load(f"S0_anon_n{READERS}_{label}_r{rep}") for rep in REPETITIONS])
+    outcome = simulated.run(case, seeds)
+    return {own: Pair(outcome.real[theirs], outcome.model[theirs]) for theirs, own in TAKEN.items()}
 
 
 def traces() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from numalab.patch_threads import Claim, shared_cow_guest
+from numalab.patch_threads import AS_VALIDATED, NOT_PUBLISHED, Claim, shared_cow_guest
 from numalab.patch_threads.shared_cow_cases import (
     MAIN,
     READINGS,
@@ -68,14 +68,14 @@ def _claim(
     note: str = "",
     source: str = "",
     real: float | None = None,
+    tolerance: str = "",
 ) -> Claim:
     every = np.atleast_1d(values)
     low, middle, high = (float(x) for x in np.quantile(every, [0.05, 0.5, 0.95]))
     where = source or f"<{published()['thread']['message_id']}>"
     spread = len(every) > 1
-    return Claim(
-        "shared_cow", what, where, words, middle, low if spread else None, high if spread else None, real, holds, note
-    )
+    first, last = (low, high) if spread else (None, None)
+    return Claim("shared_cow", what, where, words, middle, first, last, real, holds, note, tolerance)
 
 
 def _throughput_claims(reading: Reading, trio: Trio) -> list[Claim]:
@@ -106,6 +106,7 @@ def _throughput_claims(reading: Reading, trio: Trio) -> list[Claim]:
             patched,
             holds=abs(away) <= mail["patched_tolerance"],
             note=f"{away:+.4f}: nothing in the rules costs the mail's half percent",
+            tolerance=f"within {mail['patched_tolerance']}",
         ),
         _claim(
             f"{at}: share of the loss recovered",
@@ -113,6 +114,7 @@ def _throughput_claims(reading: Reading, trio: Trio) -> list[Claim]:
             share,
             holds=bool(low <= np.median(share) <= high),
             note=f"{low:.0%} to {high:.0%} counts as holding",
+            tolerance=f"{low:g} to {high:g}",
         ),
     ]
 
@@ -134,12 +136,14 @@ def _waiting_claims(reading: Reading, trio: Trio) -> list[Claim]:
             mail["words_iowait"],
             patched.waiting,
             holds=bool(np.median(patched.waiting) < mail["none_below"]),
+            tolerance=f"below {mail['none_below']}",
         ),
         _claim(
             f"{at}: spread between readers, with the patch / before",
             mail["words_spread"],
             less,
             holds=bool(np.median(less) < 1),
+            tolerance="below 1",
             note="" if np.median(less) < 1 else "before, tasks that move even out what fork left uneven",
         ),
         _claim(
@@ -147,6 +151,7 @@ def _waiting_claims(reading: Reading, trio: Trio) -> list[Claim]:
             mail["words_spread"],
             outliers,
             holds=bool(np.median(outliers) < 1),
+            tolerance="below 1",
             note="" if np.median(outliers) < 1 else "the slowest are those that share a CPU, either way",
         ),
     ]
@@ -170,20 +175,22 @@ def _variant_claims(found: Sequence[Result], followed: Mapping[str, Followed]) -
     patch, rest, limit = names[1], names[2], names[3]
     answer: list[Claim] = []
 
-    def say(which: str, what: str, value: float, holds: bool) -> None:
-        answer.append(_claim(what, told[which]["words"], value, holds=holds, source=f"<{told[which]['source']}>"))
+    def say(which: str, what: str, value: float, holds: bool, tolerance: str) -> None:
+        words, source = told[which]["words"], f"<{told[which]['source']}>"
+        answer.append(_claim(what, words, value, holds=holds, source=source, tolerance=tolerance))
 
     if patch in followed:
         came = followed[patch]
-        say("permanent", "patch: shared pages that follow two readers to another node", came.shared, came.shared == 0)
-        say("own", "patch: pages the readers wrote that follow them", came.own, came.own == 1)
+        follow = "patch: shared pages that follow two readers to another node"
+        say("permanent", follow, came.shared, came.shared == 0, "exactly 0")
+        say("own", "patch: pages the readers wrote that follow them", came.own, came.own == 1, "exactly 1")
     if limit in followed:
         came = followed[limit]
-        say("limit", "limit of 5: shared pages that follow two readers", came.shared, came.shared == 1)
+        say("limit", "limit of 5: shared pages that follow two readers", came.shared, came.shared == 1, "exactly 1")
     one, other = (_variant(found, name) for name in (rest, patch))
     if one is not None and other is not None:
         ratio = float(np.median(one.kernel) / np.median(other.kernel))
-        say("rest", "rest of the area skipped: scan time / with the patch", ratio, ratio < 1)
+        say("rest", "rest of the area skipped: scan time / with the patch", ratio, ratio < 1, "below 1")
     return answer
 
 
@@ -214,12 +221,13 @@ def _guest_claims(guest: shared_cow_guest.Guest) -> list[Claim]:
         answer.append(
             _claim(
                 name,
-                "(not in the mail)",
+                f"({NOT_PUBLISHED})",
                 pair.model,
                 real=real,
                 holds=pair.holds,
                 note=note,
                 source=shared_cow_guest.traces(),
+                tolerance=AS_VALIDATED,
             )
         )
     return answer

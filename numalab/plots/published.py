@@ -73,9 +73,12 @@ class Published(Picture):
     @property
     def alt(self) -> str:
         """How many claims hold."""
-        hold, judged = counted(self.claims)
+        hold, judged = counted([one for one in self.claims if one.in_mail])
+        others_hold, others = counted([one for one in self.claims if not one.in_mail])
         against = [one.claim for one in self.claims if one.holds is False]
         words = f"{hold} of {judged} published statements that can be judged hold in the model"
+        if others:
+            words += f", and {others_hold} of {others} not in the mail (controls, traces of a real kernel)"
         return words + (f"; not these: {'; '.join(against)}." if against else ".")
 
 

@@ -14,11 +14,19 @@ _SOFT_BREAK = re.compile(r"[^=]=$")
 #: A mail stored as one line keeps its quote marks, and they tell where lines began.
 _FLAT = 160
 _LOST_BREAK = re.compile(r" (?=>+ )")
-#: Colours of a terminal, marks without width; blanks of other widths become plain ones.
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\u200b\u2060\ufeff]")
-_BLANK = str.maketrans(dict.fromkeys("\u00a0\u2007\u2009\u202f", " "))
+#: Colours and window titles of a terminal, letters struck over, marks without width, other control characters.
+_UNSEEN = re.compile(
+    r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[^\n]\x08|[\u00ad\u200b\u2060\ufeff]"
+    r"|[\x00-\x08\x0b-\x1f\x7f]"
+)
+#: Blanks of other widths become plain ones, and so do dashes that word processors put for a minus.
+_PLAIN = str.maketrans(
+    dict.fromkeys("\u00a0\u2007\u2009\u202f\u3000", " ") | dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-")
+)
+#: Bytes that are looked at to tell an encoding.
+_PROBE = 1000
 #: The number that ``cat -n``, ``grep -n`` or a list puts before a line.
-_NUMBERED = re.compile(r"\s*(\d{1,6})(?:[.):]\s?|\s{2}|$)")
+_NUMBERED = re.compile(r"\s*(\d{1,6})(?:[.):]|\s{2}|$)")
 #: A table may begin its rows with numbers too; among numbered lines some go on with more than numbers.
 _TEXT = re.compile(r"\s*(?:[A-Za-z$#/>]|[0-9a-f]{8,16} )")
 _FEWEST_NUMBERED = 3
@@ -49,10 +57,16 @@ def decode(data: bytes) -> str:
     Parameters
     ----------
     data : bytes
-        UTF-8 or, line by line where it is not that, Latin-1; UTF-16 if it begins with its mark.
+        UTF-8 or, line by line where it is not that, Latin-1; UTF-16 and UTF-32 if it begins with their mark, or
+        if every other byte is 0.
     """
+    if data[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
+        return data.decode("utf-32", errors="replace")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", errors="replace")
+    for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if len(data) > 1 and not any(data[first:_PROBE:2]) and all(data[1 - first : _PROBE : 2]):
+            return data.decode(name, errors="replace")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -99,7 +113,8 @@ def _lines(text: str) -> tuple[Line, ...]:
         held = ""
         if encoded:
             whole = quopri.decodestring(whole.encode()).decode("utf-8", errors="replace")
-        whole = _COLOUR.sub("", whole).translate(_BLANK) if not whole.isascii() or "\x1b" in whole else whole
+        if not whole.isascii() or not whole.isprintable():
+            whole = _UNSEEN.sub("", whole).translate(_PLAIN)
         flat = len(whole) > _FLAT and len(_LOST_BREAK.findall(whole)) > 2
         pieces = _LOST_BREAK.split(whole) if flat else [whole]
         found += [Line(start, _unquoted(piece).expandtabs().rstrip(), flat) for piece in pieces]
@@ -121,8 +136,11 @@ def _without_numbers(found: list[Line]) -> list[Line]:
                 break
             run.append(mark)
         if len(run) >= _FEWEST_NUMBERED and any(_TEXT.match(mark.string, mark.end()) for mark in run):
-            for i, mark in enumerate(run, at):
-                out[i] = Line(found[i].number, _unquoted(found[i].text[mark.end() :]), found[i].joined)
+            rests = [_unquoted(mark.string[mark.end() :]) for mark in run]
+            # a list has a blank behind each mark; ``grep -n`` has not, and there blanks are the line's own
+            cut = all(rest[:1] in ("", " ") for rest in rests) and _marked(run[0])
+            for i, rest in enumerate(rests, at):
+                out[i] = Line(found[i].number, rest[1:] if cut else rest, found[i].joined)
         at += len(run) or 1
     return out
 
@@ -130,5 +148,8 @@ def _without_numbers(found: list[Line]) -> list[Line]:
 def _follows(before: re.Match[str], after: re.Match[str]) -> bool:
     """Tell whether a number may be that of the next line: with a mark behind it is higher, with mere blanks by one."""
     step = int(after[1]) - int(before[1])
-    marked = all(mark[0].rstrip()[-1] in ".):" for mark in (before, after))
-    return step > 0 if marked else step == 1
+    return step > 0 if _marked(before) and _marked(after) else step == 1
+
+
+def _marked(number: re.Match[str]) -> bool:
+    return number[0].rstrip()[-1] in ".):"

@@ -6,6 +6,7 @@ A new format is a :class:`Format` in :data:`FORMATS` and a function that returns
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -36,10 +37,12 @@ from numalab.readers import (
     skip_reasons,
     tasks,
     vmstat,
+    workload_log,
     zoneinfo,
 )
 from numalab.readers._reading import Found, Reading
 from numalab.readers._text import Skipped
+from numalab.records import nearest
 
 if TYPE_CHECKING:
     from numalab.readers.perf_bench import Test
@@ -77,13 +80,13 @@ def read(text: str, source: str, name: str | None = None, release: str | None = 
     Raises
     ------
     FormatError
-        Nothing fits, or the name is unknown; lists the formats.
+        Nothing fits, or the name is unknown; names the nearest.
     ValueError
         The format's own error: the text contradicts itself; names the line.
     """
     if name is not None:
         if name not in FORMATS:
-            raise FormatError(f"no format {name!r}; known: {', '.join(FORMATS)}")
+            raise FormatError(f"no format {name!r}{nearest(name, FORMATS)}")
         return replace(FORMATS[name].read(text, source, release), text=text)
     for known in FORMATS.values():
         if known.sniff(text):
@@ -91,12 +94,46 @@ def read(text: str, source: str, name: str | None = None, release: str | None = 
     raise unknown(text, source)
 
 
+#: Words that texts of common formats hold, mangled or not.
+_WORDS = {
+    name: re.compile(words, re.IGNORECASE)
+    for name, words in {
+        "lkp": r"%stddev|%change|proc-vmstat\.",
+        "mmtests": r"\b(?:[AH]mean|Duration|Ops)\b",
+        "perf-bench-numa": r"numa/mem|thread-avg|GB/sec",
+        "perf-stat": r"performance counter|task-clock|time elapsed",
+        "perf-report": r"\[k\]|\bOverhead\b",
+        "perf-lock": r"\bcontended\b|avg wait",
+        "perf-script": r"\bsched:|\bmigrate:mm_",
+        "sched": r"numa_faults|numa_preferred_nid|numa_scan_seq",
+        "numa_maps": r"kernelpagesize|mapmax|\bN\d+=",
+        "meminfo": r"\bMem(?:Total|Free|Used)\b",
+        "numastat-p": r"\b(?:Heap|Stack|Private)\b",
+        "mpstat": r"%usr|%iowait",
+        "numastat": r"local.?node|other.?node|interleave.?hit",
+        "numactl": r"node \d+ (?:cpus|size|free)|node distances",
+        "vmstat": r"numa_(?:hit|hint|pte)|\b(?:nr|pgmigrate|pgpromote)_|\bpgfault\b",
+    }.items()
+}
+#: Of a text so many characters are looked at, and fewer than one of so many is a NUL.
+_READ, _FEW = 50_000, 100
+
+
 def unknown(text: str, source: str) -> FormatError:
-    """Return the error for a text that no format knows; it lists the formats."""
-    if nlmon.looks_like(text):
+    """Return the error for a text that no format knows; it names those it may be of."""
+    if nlmon.looks_like(text) or workload_log.looks_like(text):
         return FormatError(f"{source}: belongs to a run folder, beside its meta.json; give the folder")
-    listed = "; ".join(f"{known.name} ({known.what})" for known in FORMATS.values())
-    return FormatError(f"{source}: looks like no format that numalab reads; known: {listed}; force one with --format")
+    if text.count("\0") * _FEW > len(text):
+        return FormatError(f"{source}: is no text; a saved run (.nc) is for numalab show, plot and diagnose")
+    near = " or ".join(_nearest(text))
+    hint = f"; perhaps {near}, by its words: force it with --format" if near else ""
+    return FormatError(f"{source}: looks like no format that numalab reads{hint}; numalab read --help lists all")
+
+
+def _nearest(text: str) -> list[str]:
+    """Return the formats, two at most, whose words a text holds most often."""
+    counts = Counter({name: len(words.findall(text[:_READ])) for name, words in _WORDS.items()})
+    return [name for name, count in counts.most_common(2) if count]
 
 
 def read_folder(path: Path) -> Reading:

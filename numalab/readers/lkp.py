@@ -301,7 +301,9 @@ class _Reader:
         numbers = tuple(float(change.rstrip("%")) for change in changes)
         if match["rest"]:
             self.skip(Line(line.number, match["rest"]), "not a row of an LKP table")
-        if name[0] == TOTAL:
+        if name == [TOTAL]:
+            self.skip(line, "TOTAL does not say of which statistic; is the line cut off?")
+        elif name[0] == TOTAL:
             self.end_block(Row(name[1], cells, numbers, absolute, TOTAL, line.number))
         elif _TEST.match(name[0]):
             self.block.append(Row("", cells, numbers, absolute, name[0], line.number))

@@ -132,7 +132,9 @@ def read_text(text: str, source: str, name: str | None = None, kernel: str | Non
     name, kernel : str, optional
         ``format`` and ``kernel`` of `read`.
     """
-    if not text.strip():
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # as a Mac of old ends its lines
+    if not text.strip("\0 \t\r\n"):
         raise ReadError(source, 0, "is empty; expected the output of a tool")
     if name is not None or _LOGGED.match(text):
         return Readings((formats.read(text, source, name, kernel),))

@@ -35,6 +35,10 @@ _PLAIN = re.compile(rf"\s*(?P<label>[A-Za-z]\S*(?: +\S+)*?)(?P<cells>(?:\s+{_NUM
 _REST = re.compile(rf"\s*(?:{_NUMBER}|[(*]?\s*{_PERCENT}%[)*])(?:\s+{_NUMBER}|\s*[(*]\s*{_PERCENT}%[)*])*\s*$")
 #: How a block of rows without percents is told from other text with numbers: one of its labels begins so.
 _KNOWN = re.compile(r"(?:Ops|Duration|User|System|Elapsed|NUMA|AutoNUMA|Minor Faults|Page migrate|THP|Swap Ins)\b")
+#: Totals, whose labels end in no number.
+_TOTAL = re.compile(
+    r"(?:Ops |Duration )?(?:User|System|Elapsed|NUMA|AutoNUMA|Minor Faults|Page migrate|THP|Swap Ins)\b"
+)
 _OPEN_END = re.compile(r"[(*]\s*-?\d*(?:\.\d*)?%?$")
 _WORD = re.compile(r"\S*[A-Za-z0-9]\S*")
 _SNIFF_CHANGED = re.compile(rf"(?m)^[ \t>]*+[A-Za-z0-9]\S*\s.*{_NUMBER}\s*\(\s*-?0\.00%\)(?:\s+{_CHANGED})*\s*$")
@@ -258,7 +262,8 @@ class _Reader:
     def plain(self, at: int, line: Line, match: re.Match[str]) -> None:
         width = self.width(at)
         numbers = list(re.finditer(r"\S+", match["cells"]))
-        if len(numbers) < width or any("." in number for number in _extra(match, width)):
+        extra = _extra(match, width)
+        if len(numbers) < width or any("." in number or _TOTAL.match(match["label"]) for number in extra):
             self.skip(line, f"expected {width} columns as in the rows around, got {len(numbers)}")
             return
         numbers = numbers[-width:]

@@ -26,6 +26,8 @@ _ROW = re.compile(
 )
 #: Heads of columns of numastat in all its forms.
 HEAD = re.compile(r"\s*(?:PID\s+)?(?P<nodes>[Nn]ode ?\d{1,6}(?:\s+[Nn]ode ?\d{1,6})*)(?P<total>\s+Total)?\s*$")
+#: The head of plain numastat; those of its other forms begin with a capital.
+_NODES = re.compile(r"\s*node\d{1,6}(?:\s+node\d{1,6})+\s*$")
 RULE = re.compile(r"\s*-{3,}(?:\s+-{3,})*\s*$")
 TITLE = re.compile(r"\s*(?:Per-node numastat info \(in MBs\):?|NUMA memory allocation statistics \(pages\))\s*$")
 #: Names that only this file has.
@@ -76,14 +78,16 @@ def looks_like(text: str) -> bool:
 
 def is_table(line: Placed) -> bool:
     """Tell whether a line is of the tool's table and of nothing else."""
-    row = None if line.heading else _ROW.match(line.bare)
-    return TITLE.match(line.text) is not None or (row is not None and len(row["values"].split()) > 1)
+    if line.heading:
+        return False
+    row = _ROW.match(line.bare)
+    return bool(TITLE.match(line.text) or _NODES.match(line.text)) or (row is not None and " " in row["values"])
 
 
 def is_known(line: Placed) -> bool:
     """Tell whether a line is of these files or tables and of no other."""
     if line.heading or _ROW.match(line.bare) is None:
-        return TITLE.match(line.text) is not None
+        return is_table(line)
     return is_table(line) or OWN.match(line.bare) is not None or line.name == "numastat"
 
 
@@ -169,6 +173,7 @@ class _Paste:
         #: Line where each node's values begin.
         self.began: dict[int, int] = {}
         self.columns: tuple[int, ...] = ()
+        self.total = False
         self.node: int | None = None
         self.mb = False
         self.first = 0
@@ -183,7 +188,7 @@ class _Paste:
             elif TITLE.match(line.text):
                 self.mb, self.columns, self.node = "MBs" in line.text, (), None
             elif nodes := head_nodes(line.text):
-                self.columns, self.node = nodes, None
+                self.head(line, nodes)
             elif (seconds := clock(line.text)) is not None:
                 self.end()
                 self.time = seconds
@@ -200,6 +205,11 @@ class _Paste:
         if match := _OF_FILE.search(line.file):
             self.node, self.columns, self.mb = int(match[1]), (), False
 
+    def head(self, line: Placed, nodes: tuple[int, ...]) -> None:
+        if len(set(nodes)) < len(nodes):
+            raise ReadError(self.report.source, line.number, f"a node comes twice in the head {quote(line.text)}")
+        self.columns, self.total, self.node = nodes, "Total" in line.text, None
+
     def row(self, line: Placed, row: re.Match[str]) -> None:
         values = numbers(row["values"])
         name, columns = row["name"].lower(), self.columns
@@ -212,11 +222,9 @@ class _Paste:
                 self.guess_node(line)
             assert self.node is not None
             columns = (self.node,)
-        # behind the columns of the nodes may stand the total
-        if values is None or not len(columns) <= len(values) <= len(columns) + 1:
-            got = len(row["values"].split())
-            problem = f"expected {len(columns)} numbers, one for each node, got {got} in {quote(line.text)}; {CUT}"
-            raise ReadError(self.report.source, line.number, problem)
+        most = len(columns) + (self.total and columns == self.columns)
+        if values is None or not len(columns) <= len(values) <= most:
+            raise ReadError(self.report.source, line.number, self.expected(line, len(row["values"].split())))
         if any(name in self.pages.get(node, {}) for node in columns):
             self.end()
         if not self.pages:
@@ -227,6 +235,15 @@ class _Paste:
             self.pages.setdefault(node, {})[name] = round(value * PER_MB) if self.mb else round(value)
             if self.mb:
                 self.printed.setdefault(node, {})[name] = float(value)
+
+    def expected(self, line: Placed, got: int) -> str:
+        """Say what is wrong with a row that has not one number for each column."""
+        if not self.columns and got > 1:
+            head = "needs a head like 'node0 node1' above it; take the text again, with its head"
+            return f"{quote(line.text)} has {got} numbers and {head}"
+        count = len(self.columns) or 1
+        each = "one number" if count == 1 else f"{count} numbers, one for each node"
+        return f"expected {each}, got {got} in {quote(line.text)}; {CUT}"
 
     def guess_node(self, line: Placed) -> None:
         """Take a file whose node is not said as the next one, as ``cat node*/numastat`` prints them."""

@@ -19,7 +19,7 @@ from numalab import runs
 from numalab.readers import lkp, mmtests
 from numalab.readers._reading import Found, Reading, Table
 from numalab.readers._tables import Report
-from numalab.readers._text import NoRunError
+from numalab.readers._text import NoRunError, ReadError
 from numalab.schema import VARIABLES
 
 #: LKP's prefix of counters of /proc/vmstat.
@@ -68,15 +68,28 @@ def read_lkp(text: str, source: str, _release: str | None = None) -> Reading:
         if where := [table.setup[key] for key in ("tbox_group", "testcase", "test") if key in table.setup]:
             found.append(Found(table.line, f"taken on {', '.join(where)}"))
     found += [Found(line, f"note: {text}") for line, text in report.notes]
-    records = [record for table in report.tables for record in _lkp_records(table)]
+    records = [record for table in report.tables for record in _lkp_records(table, source)]
     return _reading(report, "lkp", found, records, _lkp_tables(report.tables))
 
 
-def _lkp_records(table: lkp.Table) -> Iterable[_Record]:
+def _count(value: float, row: lkp.Row | mmtests.Row, source: str) -> float:
+    """Return the value of a counter.
+
+    Raises
+    ------
+    ReadError
+        It is negative.
+    """
+    if value < 0:
+        raise ReadError(source, row.line, f"{value:g} for a counter, which is never negative; was the line changed?")
+    return value
+
+
+def _lkp_records(table: lkp.Table, source: str) -> Iterable[_Record]:
     for row in table.rows:
         if (row.stat.startswith(_VMSTAT) or _NODE.match(row.stat)) and row.test != lkp.TOTAL:
             for column, cell in zip(table.columns, row.cells, strict=True):
-                yield column, row.test, {row.stat.removeprefix(_VMSTAT): cell.mean}
+                yield column, row.test, {row.stat.removeprefix(_VMSTAT): _count(cell.mean, row, source)}
 
 
 def _lkp_tables(tables: Sequence[lkp.Table]) -> list[Table]:
@@ -109,7 +122,7 @@ def read_mmtests(text: str, source: str, _release: str | None = None) -> Reading
         what = f"table of {', '.join(table.kernels)}: {len(table.rows)} rows, {counters} counters of /proc/vmstat"
         found.append(Found(table.line, what + (f", {starred} with a change marked significant" if starred else "")))
     found += [Found(line, f"note: {text}") for line, text in report.notes]
-    records = [record for table in report.tables for record in _mmtests_records(table, _without_huge(report))]
+    records = [record for table in report.tables for record in _mmtests_records(table, _without_huge(report), source)]
     return _reading(report, "mmtests", found, records, _mmtests_tables(report.tables))
 
 
@@ -143,12 +156,12 @@ def _without_huge(report: mmtests.Report) -> bool:
     return not any(_HUGE.search(row.metric) for table in report.tables for row in table.rows)
 
 
-def _mmtests_records(table: mmtests.Table, without_huge: bool) -> Iterable[_Record]:
+def _mmtests_records(table: mmtests.Table, without_huge: bool, source: str) -> Iterable[_Record]:
     names = MMTESTS_COUNTERS | ({"NUMA PTE updates": "numa_pte_updates"} if without_huge else {})
     for row in table.rows:
         if row.statistic in ("", "Ops") and row.metric in names:
             for kernel, value in zip(table.kernels, row.values, strict=True):
-                yield kernel, "", {names[row.metric]: value}
+                yield kernel, "", {names[row.metric]: _count(value, row, source)}
 
 
 def _reading(

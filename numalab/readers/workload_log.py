@@ -21,6 +21,11 @@ _RESULT = re.compile(r"(RESULT|TOTAL)((?: \w+=-?[\d.]+)+)\s*$")
 _TAGGED = re.compile(r"(?:[SWRC] \d|RESULT|TOTAL)")
 
 
+def looks_like(text: str) -> bool:
+    """Tell whether a text is such a log."""
+    return any(pattern.match(text.partition("\n")[0]) for pattern in (_START, _WORK, _READER, _PASSES, _SPREAD))
+
+
 class Work(NamedTuple):
     """Work done by a task so far: passes over its memory, and pages (-1 when not printed)."""
 

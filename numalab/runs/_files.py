@@ -133,9 +133,12 @@ def open(path: str | os.PathLike[str]) -> xr.Dataset:
     FileNotFoundError
         When there is no such file.
     SchemaError
-        When it is not a netCDF-4 file or not a run; the message names the file.
+        When it is a folder, not a netCDF-4 file or not a run; the message names it.
     """
     target = Path(path)
+    if target.is_dir():
+        problem = "is a folder, not a saved run; numalab read FOLDER -o RUN.nc makes one of a recorded run's folder"
+        raise SchemaError(f"{target}: {problem}")
     if not target.is_file():
         raise FileNotFoundError(f"{target}: no such file")
     try:

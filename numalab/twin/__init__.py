@@ -27,9 +27,10 @@ from numalab.twin._errors import TwinError
 from numalab.twin._evidence import evidence
 from numalab.twin._machine import kernel_of, machine_of
 from numalab.twin._model import Model, changed, record_every
+from numalab.twin._patterns import Pattern, patterns
 from numalab.twin._result import Effect, Fit, Row, WhatIf, effect_of
 from numalab.twin._touch import Touch
-from numalab.twin._workload import Pattern, at_rate, patterns, workload_of
+from numalab.twin._workload import at_rate, workload_of
 
 __all__ = ["SEEDS", "Effect", "Fit", "Model", "Row", "Touch", "Twin", "TwinError", "WhatIf"]
 

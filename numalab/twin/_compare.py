@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from numalab import quantities
 from numalab.derived import time_axis
 from numalab.quantities import QUANTITIES, Quantity, Series
-from numalab.twin._evidence import WHOLE, Evidence
 from numalab.twin._result import Row
+from numalab.twin._seen import WHOLE, Evidence
 from numalab.validate.judge import SAME_SHARES, judge, judge_distance
 
 Values = NDArray[np.float64]

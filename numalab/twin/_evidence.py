@@ -1,169 +1,26 @@
-"""What a recording tells that a model needs: nodes, tasks, memory; and what it does not tell."""
+"""Reads of a recording what a model needs: nodes, tasks, memory; and says what it does not tell."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from numalab import runs
 from numalab.derived import time_axis
 from numalab.twin._errors import TwinError
+from numalab.twin._seen import WHOLE, Evidence, SeenMemory, SeenProcess, SeenTask, pages_of
 
 #: A task that runs for less of its time does no work that balancing would see.
 WORKING = 0.02
-#: Memory counts as there from the first look that shows so much of what a mapping ever had.
-WHOLE = 0.9
 #: Times this far apart are of one look, s.
 SAME_LOOK_S = 0.5
 HOW = "record with `numalab record -o RUN.nc -- COMMAND` (or --pid P), as the user of the processes or as root"
 
-#: Names of shared memory in numa_maps; any other path is a file.
-_SHARED_NAMES = ("/dev/zero", "/dev/shm/", "/SYSV", "/memfd:", "/anon_hugepage")
 _LABEL = re.compile(r" ([0-9a-f]{4,16})(?: (.*))?$")
-
-
-@dataclass(frozen=True)
-class SeenTask:
-    """A task that works.
-
-    Attributes
-    ----------
-    tid : int
-    start_s, end_s : float
-        When it began, as near as looks and its CPU time tell; the look after the last that showed it, infinite if that
-        was the recording's last.
-    node : int
-        Where it was first.
-    share : float
-        Of its time that it ran.
-    ran_ms : float
-        CPU time at the first look; NaN where nobody told.
-    allowed : tuple of (time, frozenset of nodes)
-        On which nodes it had CPUs to use, from when on; empty where nobody told.
-    """
-
-    tid: int
-    start_s: float
-    end_s: float
-    node: int
-    share: float
-    ran_ms: float
-    allowed: tuple[tuple[float, frozenset[int]], ...] = ()
-
-
-@dataclass(frozen=True)
-class SeenMemory:
-    """A mapping of a process.
-
-    Attributes
-    ----------
-    region : str
-        Its label in the recording.
-    start : int
-        Its address; 0 where it is not told.
-    name : str
-        As numa_maps has it: "" for anonymous memory.
-    pages : dict
-        Node -> pages of 4 KiB, when it was first there as a whole.
-    at_s, from_s : float
-        That time; from when on it can have been touched: the look before, if that showed it with less, else 0.
-    policy : str
-        "" where it is not told.
-    sharers : int
-        Most processes that map one of its pages; 1 where it is not told.
-    """
-
-    region: str
-    start: int
-    name: str
-    pages: Mapping[int, int]
-    at_s: float
-    from_s: float
-    policy: str
-    sharers: int
-
-    @property
-    def total(self) -> int:
-        """All its pages."""
-        return sum(self.pages.values())
-
-    @property
-    def is_file(self) -> bool:
-        """It is a file's, not memory of its own."""
-        return self.name.startswith("/") and not self.is_shared
-
-    @property
-    def is_shared(self) -> bool:
-        """It is memory that processes share."""
-        return self.name.startswith(_SHARED_NAMES)
-
-
-@dataclass(frozen=True)
-class SeenProcess:
-    """A process that works.
-
-    Attributes
-    ----------
-    pid : int
-    name : str
-    tasks : tuple of SeenTask
-        Those that work.
-    memory : tuple of SeenMemory
-        In the order of addresses.
-    private : float or None
-        Share of private ones among its hint faults; None where nobody counted.
-    small : tuple of int or None
-        Small mappings below and above its largest; None where not told.
-    """
-
-    pid: int
-    name: str
-    tasks: tuple[SeenTask, ...]
-    memory: tuple[SeenMemory, ...]
-    private: float | None
-    small: tuple[int, int] | None = None
-
-
-@dataclass
-class Evidence:
-    """All that a recording tells.
-
-    Attributes
-    ----------
-    name : str
-    nodes : list of int
-    cpus : dict
-        Node -> number of CPUs.
-    distance : array (node, node) or None
-    total, free : dict
-        Node -> pages: of memory, and free when the memory of the processes was there; empty where not told.
-    release : str
-    sysctl, toggles : dict
-    seconds : float
-        How long it lasts.
-    processes : list of SeenProcess
-    assumed : list of str
-        What it does not tell, and what is taken instead.
-    """
-
-    name: str
-    nodes: list[int]
-    cpus: dict[int, int]
-    distance: NDArray[np.int64] | None
-    release: str
-    seconds: float
-    total: dict[int, int] = field(default_factory=dict)
-    free: dict[int, int] = field(default_factory=dict)
-    sysctl: dict[str, Any] = field(default_factory=dict)
-    toggles: dict[str, Any] = field(default_factory=dict)
-    processes: list[SeenProcess] = field(default_factory=list)
-    assumed: list[str] = field(default_factory=list)
 
 
 def evidence(ds: xr.Dataset, name: str) -> Evidence:
@@ -416,18 +273,3 @@ def _at(array: xr.DataArray, at: float) -> dict[int, int]:
 def _less_own(found: Evidence, free: Mapping[int, int]) -> dict[int, int]:
     own = pages_of(found.processes)
     return {node: max(0, count - own.get(node, 0)) for node, count in free.items()}
-
-
-def pages_of(processes: list[SeenProcess]) -> dict[int, int]:
-    """Return the pages of processes by node, those that they share counted once."""
-    out: dict[int, int] = {}
-    seen: set[tuple[int, str]] = set()
-    for process in processes:
-        for one in process.memory:
-            key = (one.start, one.name)
-            if (one.is_shared or one.is_file or one.sharers > 1) and key in seen:
-                continue
-            seen.add(key)
-            for node, count in one.pages.items():
-                out[node] = out.get(node, 0) + count
-    return out

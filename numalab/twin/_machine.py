@@ -9,7 +9,7 @@ from numalab.machine import PAGES_PER_MB, Machine, Node
 from numalab.records import DescriptionError
 from numalab.scenarios import ScenarioError, _kernels
 from numalab.twin._errors import TwinError
-from numalab.twin._evidence import Evidence
+from numalab.twin._seen import Evidence
 
 #: SLIT distance between nodes where none is told: what firmware without a table means.
 REMOTE = 20

@@ -12,7 +12,8 @@ from numalab import quantities
 from numalab.simulation import ALL_REGIONS
 from numalab.twin._compare import Sides
 from numalab.twin._model import Model, record_every
-from numalab.twin._workload import PAGES_PER_S, Pattern
+from numalab.twin._patterns import Pattern
+from numalab.twin._workload import PAGES_PER_S
 
 #: Rates tried, of 1000 of `PAGES_PER_S`: 4 MB/s to 4 GB/s of each thread.
 RATES = tuple(round(10**exponent) for exponent in np.arange(1.0, 4.01, 0.5))

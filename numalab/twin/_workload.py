@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -13,8 +12,10 @@ from numalab.machine import PAGES_PER_MB
 from numalab.records import DescriptionError
 from numalab.scenarios import _areas
 from numalab.twin._errors import TwinError
-from numalab.twin._evidence import Evidence, SeenMemory, SeenProcess
-from numalab.workload import Access, Binding, Kind, Order, Processes, Region, Workload
+from numalab.twin._patterns import PATTERNS, Pattern
+from numalab.twin._regions import Memory, memories_of, regions_of
+from numalab.twin._seen import Evidence, SeenProcess
+from numalab.workload import Access, Binding, Processes, Region, Workload
 
 #: For how long a task is held where it was first seen, ms.
 AT_START_MS = 1.0
@@ -22,23 +23,9 @@ AT_START_MS = 1.0
 PAGES_PER_S = 1e5
 #: Memory above this is placed and moved in blocks of 2 MB, MB in all.
 SINGLE_PAGES_MB = 1024.0
-#: Mappings smaller than this part of their process's memory are left out, as are those below a MB.
-SMALL = 0.001
 #: Visits of a small area per second of a thread, and most such areas on either side.
 SMALL_PASSES, MOST_SMALL = 10.0, 60
-#: Private shares of faults nearer than this to none or all are taken as none or all.
-NEAR = 0.1
 _ENDLESS = float("inf")
-
-
-@dataclass(frozen=True)
-class _Memory:
-    """A region in the making: a mapping, and the processes that have it."""
-
-    seen: SeenMemory
-    owners: tuple[str, ...]
-    kind: Kind
-    private: float
 
 
 @dataclass(frozen=True)
@@ -63,41 +50,6 @@ class Inferred:
     notes: list[str]
 
 
-@dataclass(frozen=True)
-class Pattern:
-    """How the threads of a process touch its memory, which nobody records.
-
-    Attributes
-    ----------
-    name : str
-        For people.
-    order : {"random", "sequential"}
-    own : bool
-        Each thread has a part to itself, as large as its private hint faults say.
-    """
-
-    name: str
-    order: Order
-    own: bool = False
-
-
-#: Those that are tried.
-PATTERNS = (
-    Pattern("all threads of a process at random", "random"),
-    Pattern("all threads of a process in order, each from another place", "sequential"),
-    Pattern("each thread a part of its own, at random", "random", own=True),
-)
-
-
-def patterns(found: Evidence) -> tuple[Pattern, ...]:
-    """Return the patterns that differ for these processes."""
-    parts = any(
-        len(process.tasks) > 1 and (process.private is None or _own_part(process.private, len(process.tasks)))
-        for process in found.processes
-    )
-    return PATTERNS if parts else PATTERNS[:2]
-
-
 def workload_of(found: Evidence, pattern: Pattern = PATTERNS[0], *, small_areas: bool = False) -> Inferred:
     """Describe what ran.
 
@@ -113,7 +65,7 @@ def workload_of(found: Evidence, pattern: Pattern = PATTERNS[0], *, small_areas:
     TwinError
     """
     names = {process.pid: _name(process) for process in found.processes}
-    memories = _memories(found, names, pattern)
+    memories = memories_of(found, names, pattern)
     if not memories:
         raise TwinError(
             f"{found.name}: the processes that work have no memory but small mappings and files of programs"
@@ -123,7 +75,7 @@ def workload_of(found: Evidence, pattern: Pattern = PATTERNS[0], *, small_areas:
     thp = "[always]" in str(found.sysctl.get("transparent_hugepage", "")) or (
         found.sysctl.get("transparent_hugepage") == "always"
     )
-    placed = [(one, tuple(_regions(one, found, names, block_kb, huge=thp))) for one in memories]
+    placed = [(one, tuple(regions_of(one, found, names, block_kb, huge=thp))) for one in memories]
     regions = [region for _, own in placed for region in own]
     accesses = list(_accesses(found, names, placed, pattern))
     if small_areas:
@@ -181,131 +133,11 @@ def _ends(process: SeenProcess) -> bool:
     return all(task.end_s < _ENDLESS for task in process.tasks)
 
 
-# ---------------------------------------------------------------- memory
-
-
-def _memories(found: Evidence, names: Mapping[int, str], pattern: Pattern) -> list[_Memory]:
-    """Choose the mappings that matter; what several processes share is one."""
-    owners: dict[tuple[int, str], list[str]] = {}
-    for process in found.processes:
-        for one in process.memory:
-            owners.setdefault(_key(one), []).append(names[process.pid])
-    out, taken = [], set()
-    for process in found.processes:
-        own = process.memory
-        largest = max(one.total for one in own)
-        threads = len(process.tasks)
-        private = _own_part(process.private, threads) if pattern.own and threads > 1 else 0.0
-        for one in own:
-            key = _key(one)
-            small = one.total < max(PAGES_PER_MB, SMALL * sum(each.total for each in own)) and one.total < largest
-            if small or (one.is_file and one.total < largest) or key in taken:
-                continue
-            together = tuple(owners[key]) if _is_common(one, len(owners[key])) else (names[process.pid],)
-            if len(together) > 1:
-                taken.add(key)
-            out.append(_Memory(one, together, _kind(one, len(together)), 0.0 if len(together) > 1 else private))
-    return out
-
-
-def _key(one: SeenMemory) -> tuple[int, str]:
-    """Tell which mappings of several processes may be the same memory: a key of SysV or a path names it."""
-    return (one.start, one.name) if not one.name or one.name.startswith("/dev/zero") else (0, one.name)
-
-
-def _is_common(one: SeenMemory, owners: int) -> bool:
-    return owners > 1 and (one.is_shared or one.is_file or one.sharers >= owners)
-
-
-def _kind(one: SeenMemory, owners: int) -> Kind:
-    if one.is_shared:
-        return "shmem"
-    if one.is_file:
-        return "file-shared"
-    return "forked" if owners > 1 else "private"
-
-
-def _own_part(private: float | None, threads: int) -> float:
-    """Return how much of the memory each thread has to itself: by chance 1 in ``threads`` faults is private."""
-    if private is None:
-        return 1.0
-    own = (private - 1 / threads) / (1 - 1 / threads)
-    return 0.0 if own < NEAR else 1.0 if own > 1 - NEAR else own
-
-
-def _regions(
-    one: _Memory, found: Evidence, names: Mapping[int, str], block_kb: int | None, *, huge: bool
-) -> Iterable[Region]:
-    threads = {names[process.pid]: len(process.tasks) for process in found.processes}[one.owners[0]]
-    label = re.sub(r"[^\w.-]", "_", one.seen.name.strip("/[]")) or "anon"
-    name = f"{one.owners[0]}.{one.seen.start:x}.{label}"
-    size = one.seen.total / PAGES_PER_MB
-    anonymous = one.kind in ("private", "forked")
-    use_huge = huge and anonymous and size >= 2
-    blocks = max(1, one.seen.total // (512 if use_huge or (block_kb is None and size >= 64) else 1))
-
-    def region(suffix: str, size_mb: float, scope: Literal["process", "thread", "all"], count: int) -> Region:
-        return Region(
-            name + suffix,
-            size_mb,
-            one.owners,
-            scope=scope,
-            kind=one.kind,
-            pages="huge" if use_huge else "base",
-            block_kb=None if use_huge else block_kb,
-            first_touch=spread(one.seen.pages, max(1, count)),
-            policy=policy_of(one.seen.policy),
-        )
-
-    own = size * one.private
-    if own:
-        yield region(".own", own / threads, "thread", round(blocks * one.private / threads))
-    if own < size:
-        scope: Literal["process", "all"] = "all" if len(one.owners) > 1 else "process"
-        yield region("", size - own, scope, round(blocks * (1 - one.private)))
-
-
-def spread(pages: Mapping[int, int], blocks: int) -> tuple[int, ...]:
-    """Say on which node each block lies: as many on each as recorded, evenly mixed.
-
-    Parameters
-    ----------
-    pages : mapping
-        Node -> pages.
-    blocks : int
-
-    Returns
-    -------
-    tuple of int (blocks)
-        Of a single node (1,).
-    """
-    if len(pages) == 1:
-        return tuple(pages)
-    nodes = sorted(pages)
-    share = np.array([pages[node] for node in nodes], dtype=float)
-    share /= share.sum()
-    given = np.zeros(len(nodes))
-    out = []
-    for k in range(1, blocks + 1):
-        # the node that is most behind what it should have by now
-        behind = int(np.argmax(share * k - given))
-        given[behind] += 1
-        out.append(nodes[behind])
-    return tuple(out)
-
-
-def policy_of(printed: str) -> Literal["default", "explicit", "mof"]:
-    """Return what a policy of numa_maps means to the scanner."""
-    if printed in ("", "default"):
-        return "default"
-    return "mof" if "balancing" in printed else "explicit"
-
-
 # ---------------------------------------------------------------- accesses, bindings
 
 
 def _accesses(
-    found: Evidence, names: Mapping[int, str], placed: list[tuple[_Memory, tuple[Region, ...]]], pattern: Pattern
+    found: Evidence, names: Mapping[int, str], placed: list[tuple[Memory, tuple[Region, ...]]], pattern: Pattern
 ) -> Iterable[Access]:
     """Let each thread visit the memory of its process, every page as often as any other."""
     for process in found.processes:
@@ -373,7 +205,7 @@ def _bindings(found: Evidence, names: Mapping[int, str]) -> Iterable[Binding]:
 # ---------------------------------------------------------------- what is assumed
 
 
-def _notes(found: Evidence, memories: list[_Memory], whole_mb: float, *, thp: bool, small_areas: bool) -> list[str]:
+def _notes(found: Evidence, memories: list[Memory], whole_mb: float, *, thp: bool, small_areas: bool) -> list[str]:
     notes = [
         "every page of a process is visited as often as any other, and written; its threads are alike",
         "pages of a mapping on several nodes are taken as evenly mixed",

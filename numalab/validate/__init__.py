@@ -21,7 +21,7 @@ from numalab.readers import trace
 from numalab.scenarios import ScenarioError
 from numalab.validate import locked, simulated
 from numalab.validate.cases import BEFORE, Case, Trace, ValidateError, group, load
-from numalab.validate.judge import Judgement, Row, judge, judge_distance, judge_effect, widest
+from numalab.validate.judge import Row, judge, judge_distance, judge_effect, widest
 from numalab.validate.simulated import Outcome
 
 __all__ = ["Case", "Outcome", "Row", "Trace", "ValidateError", "Validation", "validate"]
@@ -125,7 +125,8 @@ def validate(
         raise ValidateError("nothing can be judged: " + "; ".join(f"{name}: {why}" for name, why in answer.left_out))
     spreads = _Spreads(traces)
     answer.rows += [row for outcome in answer.outcomes for row in _rows(outcome, spreads)]
-    answer.rows += locked.rows(about_locks)
+    if about_locks:
+        answer.rows += locked.rows([one.source for one in about_locks], seeds)
     answer.rows += _effects(answer.outcomes, spreads)
     return answer
 
@@ -185,12 +186,14 @@ def _rows(outcome: Outcome, spreads: _Spreads) -> list[Row]:
             spread = spreads.of(some[0].thread, quantity.name)
             verdict = judge(real, model, widest_spread=spread, floor=quantity.floor)
             why_not = _not_counted(outcome, quantity, real, model)
-            rows.append(_row((case, label), quantity.name, quantity.units, verdict, len(real), fitted, why_not))
+            names = (case, label)
+            rows.append(verdict.row(names, quantity.name, quantity.units, len(real), fitted=fitted, why_not=why_not))
         if outcome.pages is not None:
             to_seeds, between, signal = outcome.pages
             verdict = judge_distance(to_seeds[chosen], between, float(signal[chosen].mean()))
             why_not = _nothing_scanned(outcome)
-            rows.append(_row((case, label), PAGES_OVER_TIME, "1", verdict, int(chosen.sum()), fitted, why_not))
+            n_real = int(chosen.sum())
+            rows.append(verdict.row((case, label), PAGES_OVER_TIME, "1", n_real, fitted=fitted, why_not=why_not))
     return rows
 
 
@@ -198,33 +201,6 @@ def _some(name: str, traces: Sequence[Trace]) -> str:
     if len(traces) == 1:
         return traces[0].name
     return f"{name} ({', '.join(f'r{one.rep}' for one in traces)})"
-
-
-def _row(
-    names: tuple[str, str], quantity: str, units: str, verdict: Judgement, n_real: int, fitted: bool, why_not: str
-) -> Row:
-    numbers = {name: _known(getattr(verdict, name)) for name in ("real_low", "real_high", "model", "low", "high")}
-    return Row(
-        case=names[0],
-        trace=names[1],
-        quantity=quantity,
-        units=units,
-        kind="quantity",
-        real=verdict.real,
-        n_real=n_real,
-        ratio=verdict.ratio,
-        inside=verdict.inside,
-        strict=verdict.strict,
-        sign=None,
-        fitted=fitted,
-        counted=not why_not,
-        why=why_not or verdict.why,
-        **numbers,
-    )
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
 
 
 def _nothing_scanned(outcome: Outcome) -> str:
@@ -293,7 +269,7 @@ def _effect(before: Outcome, after: Outcome, spreads: _Spreads) -> list[Row]:
         real_before, real_after, model = values
         spread = spreads.of(first.thread, quantity.name)
         verdict, sign = judge_effect(real_before, real_after, model, widest_spread=spread, floor=quantity.floor)
-        row = _row((label, label), quantity.name, quantity.units, verdict, len(real_before), fitted, "")
+        row = verdict.row((label, label), quantity.name, quantity.units, len(real_before), fitted=fitted)
         why = "within its spread" if sign is None else "wrong sign" if not sign else row.why
         rows.append(Row(**{**vars(row), "kind": "effect", "sign": sign, "counted": sign is not None, "why": why}))
     return rows

@@ -25,7 +25,7 @@ class ValidateError(ValueError):
 #: Costs may be fitted to these families of layout A, and to repetition 1 of these threads of layout B.
 FITTED_FAMILIES, FITTED_THREADS = ("b",), ("S0", "S2")
 #: Labels of each thread of layout B that are "before"; every other label of the case is compared with them.
-BEFORE = {"S0": ("nb0", "nb1_trap"), "S1": ("old",), "S2": ("base",), "S3": ("exclusive",), "S4": ("pre",)}
+BEFORE = {"S0": ("nb0", "nb1_trap"), "S1": ("old",), "S2": ("base",), "S4": ("pre",)}
 #: Repetitions shorter than this share of the longest are a case of their own (perf bench ends when converged).
 SAME_LENGTH = 0.45
 

@@ -108,6 +108,33 @@ class Judgement:
         """Model over real."""
         return self.model / self.real if self.real and not math.isnan(self.model) else None
 
+    def row(
+        self, names: tuple[str, str], quantity: str, units: str, n_real: int, *, fitted: bool, why_not: str = ""
+    ) -> Row:
+        """Make a row of it: of a case and its trace, with the reason why it is not counted, if there is one."""
+        numbers = {name: _known(getattr(self, name)) for name in ("real_low", "real_high", "model", "low", "high")}
+        return Row(
+            case=names[0],
+            trace=names[1],
+            quantity=quantity,
+            units=units,
+            kind="quantity",
+            real=self.real,
+            n_real=n_real,
+            ratio=self.ratio,
+            inside=self.inside,
+            strict=self.strict,
+            sign=None,
+            fitted=fitted,
+            counted=not why_not,
+            why=why_not or self.why,
+            **numbers,
+        )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
 
 def relative_spread(values: Values) -> float | None:
     """Return the standard deviation of repetitions over their mean; None for fewer than two, or a mean of 0."""

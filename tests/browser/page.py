@@ -8,6 +8,9 @@ LAB_NOISE = (
     "Could not restore the debugger state",
 )
 
+#: What stands where a widget could not be shown.
+BROKEN = ("Error displaying widget", "model not found", "Loading widget", "Failed to load model")
+
 #: Number of code cells that have not ended, or the status of a kernel that is not idle.
 BUSY = """() => {
     const panel = window.jupyterapp.shell.currentWidget;

@@ -5,10 +5,9 @@ import statistics
 import pytest
 
 from tests.browser.conftest import CHECKOUT, SCREENSHOTS
-from tests.browser.page import Notebook
+from tests.browser.page import BROKEN, Notebook
 
 NOTEBOOKS = sorted(path.name for path in (CHECKOUT / "notebooks").glob("*.ipynb"))
-BROKEN = ("Error displaying widget", "model not found", "Loading widget", "Failed to load model")
 SIZES = ((1280, 800), (1920, 1080))
 
 #: Name of the first explorer in a notebook's kernel, "" if it has none.

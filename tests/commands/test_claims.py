@@ -8,7 +8,7 @@ from numalab import patch_threads
 from numalab.cli import main
 from numalab.patch_threads import Claim, Replay
 
-KEYS = ["thread", "claim", "source", "published", "model", "low", "high", "real", "holds", "note"]
+KEYS = ["thread", "claim", "source", "published", "model", "low", "high", "real", "holds", "note", "tolerance"]
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def cli(capsys, monkeypatch):
     def replay(name, **options):
         asked.append((name, options))
         rows = [
-            Claim(name, "ratio", "<id@x>", "2.156", 2.0, 1.5, 2.5, 1.3, True),
+            Claim(name, "ratio", "<id@x>", "2.156", 2.0, 1.5, 2.5, 1.3, True, tolerance="within 10 %"),
             Claim(name, "time [s]", "<id@x>", "40 s", float("inf"), None, None, None, False, "late"),
             Claim(name, "cost", "<id@x>", "0.95", 0.95, None, None, None, None, "fitted to it"),
         ]
@@ -48,6 +48,8 @@ def test_all_that_are_ready_from_their_stored_results(cli):
     assert ["policy_lock", "3", "2", "1", "50", "%"] in rows
     assert ["policy_lock", "cost_ns", "1,500", "0.95"] in rows
     assert patch_threads.THREADS["convergence"].title in out
+    ratio = next(line for line in out.splitlines() if line.startswith("ratio "))
+    assert ratio.split() == ["ratio", "2.156", "2", "1.5", "..", "2.5", "1.3", "within", "10", "%", "yes"]
 
 
 def test_rows_for_programs(cli):
@@ -56,6 +58,7 @@ def test_rows_for_programs(cli):
     assert (code, err) == (0, "")
     assert [list(row) for row in rows] == [KEYS] * 3
     assert rows[0]["real"] == 1.3
+    assert [row["tolerance"] for row in rows] == ["within 10 %", "", ""]
     assert [row["holds"] for row in rows] == [True, False, None]
     assert rows[1]["model"] is None
     assert "never" in rows[1]["note"]

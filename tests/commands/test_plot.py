@@ -69,6 +69,12 @@ def test_refused(args, words, folder, capsys, monkeypatch):
     assert len(error.splitlines()) == 1
 
 
+def test_the_help_says_that_one_of_two_is_needed(capsys):
+    with pytest.raises(SystemExit):
+        main(["plot", "--help"])
+    assert "(-o FILE | --text | -o FILE --text)" in capsys.readouterr().out
+
+
 def test_nothing_is_overwritten_unasked(folder, tmp_path, capsys):
     out = tmp_path / "x.png"
     out.write_text("mine")

@@ -60,6 +60,21 @@ def test_json_has_values_labels_and_report(read):
     assert numactl["node"]["values"] == [0, 1]
 
 
+def test_of_a_full_vmstat_the_counters_of_numa_are_shown(read, tmp_path):
+    others = "".join(f"workingset_nodes{i} {i}\n" for i in range(180))
+    (tmp_path / "vmstat").write_text(f"nr_free_pages 11\n{others}numa_hit 900\nnuma_hint_faults 20\npgmigrate_fail 3\n")
+    lines = read("vmstat")[1].splitlines()
+    at = lines.index("vmstat, 4 of 184 rows; --json shows all:")
+    assert [line.split() for line in lines[at + 1 : at + 6]] == [
+        ["counter", "value"],
+        ["nr_free_pages", "11"],
+        ["numa_hit", "900"],
+        ["numa_hint_faults", "20"],
+        ["pgmigrate_fail", "3"],
+    ]
+    assert len(json.loads(read("vmstat", "--json")[1])["readings"][0]["tables"][0]["rows"]) == 184
+
+
 def test_json_says_why_there_is_no_run(read):
     facts = json.loads(read(GOLDEN / next(GOLDEN.glob("cases/079-*/input.txt")), "--json")[1])
     assert facts["readings"][0]["dataset"] is None

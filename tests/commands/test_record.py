@@ -46,7 +46,7 @@ def test_a_command_is_recorded(cli, tmp_path):
     ]
     lines = out.splitlines()
     # before it starts, at 0, 0.1 ... 0.5 s, and at its end; fewer on a machine that has other things to do
-    assert re.fullmatch(r"[4-8] intervals in \d+\.\d s; the command has ended", lines[0])
+    assert re.fullmatch(r"[4-8] looks in \d+\.\d s; the command has ended", lines[0])
     assert lines[1] == "2 tasks of 2 processes"
     assert "the command ended with exit code 4" in lines
     assert os.listdir("runs") == ["a.nc"]
@@ -55,6 +55,16 @@ def test_a_command_is_recorded(cli, tmp_path):
     assert set(ds.task_name.values) == {"sh", "sleep"}
     for words in (["show", "runs/a.nc"], ["plot", "runs/a.nc", "nodes", "--text"]):
         assert main(words) == 0
+
+
+def test_both_cpu_numbers_are_named(cli):
+    _, out, _ = cli("-o", "a.nc", "--every", "200ms", "--for", "1.2s", "--cpu", "3")
+    said = next(line for line in out.replace("\n      ", " ").splitlines() if line.startswith("the recorder used"))
+    assert re.fullmatch(
+        r"the recorder used \d+\.\d\d % of one CPU, all its work together; limit \(--cpu\) 3 %: statistics and memory "
+        r"maps wait for it, other looks do not",
+        said,
+    )
 
 
 def test_live_programs_run_under_it(cli, tmp_path):

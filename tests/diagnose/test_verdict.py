@@ -12,6 +12,7 @@ from numalab.readers.mixed import read_text
 from tests.comparing import make_run
 from tests.diagnose.samples import balancing, found, numbers, vmstat
 from tests.diagnose.test_nodes import hardware
+from tests.readers.helpers import golden
 
 BALANCING = ("numa_pte_updates", "numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated")
 
@@ -87,6 +88,17 @@ def test_nothing_to_judge():
     (one,) = diagnose().findings
     assert one.id == "not-enough-data"
     assert one.attempts == ("numactl -H; grep numa /proc/vmstat",)
+
+
+def test_lines_in_a_paste_of_several_tools():
+    """Each number has the line it stands in, though other formats of the same file have labels like it."""
+    text = golden("mixed.txt")
+    (one,) = found(text).findings
+    lines = text.splitlines()
+    cited = {each.what: lines[each.line - 1].split()[0] for each in one.evidence if each.line}
+    for name in ("numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated"):
+        assert cited[name] == name
+    assert [each.line for each in one.evidence if each.what == "numa_hint_faults"] == [24]
 
 
 def test_long_logs_take_linear_time():

@@ -180,3 +180,17 @@ def test_rates_vary_along_the_run(small: tuple[Any, Workload]) -> None:
     assert runs.differences(both, repeat(both)) == []
     with pytest.raises(ValueError, match="rates: the workload has no region 'heap'; it has process"):
         simulate(host, workload, "3.17", seconds=1, rates={"heap": 2})
+
+
+def test_one_factor_for_all_regions(small: tuple[Any, Workload]) -> None:
+    """``all`` stands for the regions that are not named; the workload has but one, so it is the same as naming it."""
+    host, workload = small
+    every = simulate(host, workload, "3.17", seconds=2, seeds=[4], rates={"all": [500, 1000]})
+    named = simulate(host, workload, "3.17", seconds=2, seeds=[4], rates={"process": [500, 1000]})
+    assert every.rate_all.values.tolist() == [500, 1000]
+    for name in named.data_vars:
+        np.testing.assert_array_equal(every[name].values, named[name].values, err_msg=str(name))
+    both = simulate(host, workload, "3.17", seconds=2, seeds=[4], rates={"all": 500, "process": 1000})
+    for name in both.data_vars:
+        np.testing.assert_array_equal(both[name].values, named[name].isel(run=[1]).values, err_msg=str(name))
+    assert runs.differences(every, repeat(every)) == []

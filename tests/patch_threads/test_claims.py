@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from numalab.patch_threads import THREADS, Claim, Replay, claims
+from numalab.patch_threads import NOT_PUBLISHED, THREADS, Claim, Replay, claims
 
 
 def claim(what="a", *, thread="t", model=1.0, low=None, holds=None, note=""):
@@ -33,6 +33,19 @@ def test_summary_by_thread_and_in_all():
         ["u", "1", "1", "1", "100", "%"],
         ["all", "5", "4", "2", "50", "%"],
     ]
+
+
+def test_rows_that_no_mail_says_are_counted_apart():
+    others = [claim("f", holds=True, note=NOT_PUBLISHED), claim("g", note=NOT_PUBLISHED)]
+    traced = Claim("t", "h", "run", f"({NOT_PUBLISHED})", 1.0, None, None, 1.0, False)
+    assert [one.in_mail for one in (*SOME, *others, traced)] == [True] * 5 + [False] * 3
+    last = claims.summary([*SOME, *others, traced]).splitlines()[-1]
+    assert last.split() == ["all", "8", "6", "3", "50", "%", "1", "of", "2"]
+
+
+def test_a_row_has_a_tolerance_if_it_is_judged():
+    for one in claims.stored(claims.ready()):
+        assert [bool(row.tolerance) for row in one.claims] == [row.holds is not None for row in one.claims]
 
 
 def test_why_a_row_does_not_hold_is_told_once_below_the_table():

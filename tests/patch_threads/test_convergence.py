@@ -11,7 +11,7 @@ from numalab import _data, runs
 from numalab.derived import time_axis
 from numalab.kernel import Kernel
 from numalab.machine import machine
-from numalab.patch_threads import convergence, convergence_trap
+from numalab.patch_threads import claims, convergence, convergence_trap
 from numalab.patch_threads.convergence import AFTER, BEFORE, CONTROL, SHAPES, Case, Times
 from numalab.readers import perf_bench
 from numalab.simulation import simulate
@@ -170,6 +170,22 @@ def test_what_perf_knows():
     assert convergence.perf_times(convergence.add_perf_view(ds, loop_mb=1)).tolist() == [3]
 
 
+def test_each_case_is_kept_as_it_is_finished(small, monkeypatch):
+    """The dataset is given away before the next case, which here is interrupted."""
+    kept = {}
+
+    def results(run, todo, **how):
+        yield todo[0], small
+        assert kept == {"3.16-tip-p8t20": small}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(convergence.pool, "results", results)
+    outcome = convergence.replay(seeds=3, keep=kept.__setitem__)
+    assert outcome.interrupted
+    assert outcome.text.startswith("Interrupted: 1 of 7 cases are finished.")
+    assert outcome.datasets == kept
+
+
 # ---------------------------------------------------------------- the mail
 def test_the_mails_trace():
     shown = convergence.published()["trace"]
@@ -287,4 +303,8 @@ def test_the_readme_quotes_the_stored_results() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     main = [one for one in convergence.stored() if one.case in convergence.cases(full=False)]
     assert convergence.times_table(main) in readme
-    assert convergence.claims_table(convergence.claims(main)) in readme
+    made = convergence.claims(main)
+    assert convergence.claims_table(made) in readme
+    hold, judged = claims.counted(made)
+    _, published = claims.counted([one for one in made if one.in_mail])
+    assert f"Of the claims {hold} of {judged} that are judged hold, but only {published} are published" in readme

@@ -230,8 +230,10 @@ def test_a_replay_in_small(monkeypatch):
     tiny = replace(QUICK, hackbench_s=1.0, jvm_s=2.0, threads_per=10, hackbench_step_us=20_000, jvm_step_us=20_000)
     monkeypatch.setattr(marginal_moves, "QUICK", tiny)
     monkeypatch.setattr(marginal_moves, "cases", lambda full: [c for c in cases.cases(full) if c.label == BRANCH])
-    outcome = patch_threads.replay(THREAD, seeds=1)
+    kept = {}
+    outcome = patch_threads.replay(THREAD, seeds=1, keep=kept.__setitem__)
     assert list(outcome.datasets) == ["jvm-3.17"]
+    assert kept == outcome.datasets
     assert outcome.results["seeds"] == [0]
     assert "thread of hackbench stands for 10" in " ".join(outcome.text.split())
     assert "The model, in the same format" not in outcome.text

@@ -180,7 +180,7 @@ def test_a_replay_runs_every_part(monkeypatch):
     monkeypatch.setattr(shared_cow, "follow", lambda kernel: shared_cow_cases.Followed(0.0, 1.0, 1.0))
     pair = Pair(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
     guest = dict.fromkeys(shared_cow_guest.LABELS.values(), dict.fromkeys(shared_cow_guest.TAKEN.values(), pair))
-    monkeypatch.setattr(shared_cow_guest, "run", lambda seeds: iter(guest.items()))
+    monkeypatch.setattr(shared_cow_guest, "run", lambda seeds, progress: iter(guest.items()))
     outcome = shared_cow.replay(seeds=2)
     assert not outcome.interrupted
     assert sorted(outcome.datasets) == sorted(f"{label}-{cpus}cpus" for label in MAIN for cpus in READINGS)

@@ -6,7 +6,7 @@ from matplotlib.colors import to_rgb
 
 from numalab import _data, plots, runs
 from numalab.locks import Lock, solve
-from numalab.patch_threads import Claim
+from numalab.patch_threads import NOT_PUBLISHED, Claim
 from numalab.plots import PictureError, style
 from numalab.plots.picture import listed, over_seeds
 from numalab.plots.published import published_range
@@ -186,6 +186,15 @@ def test_published_beside_the_model():
     drawn = [line.get_xdata()[0] for line in ax.get_lines() if line.get_marker() in "o^" and len(line.get_xdata()) == 1]
     assert drawn == [0.8, 0.75, 1.25]
     assert [text.get_text() for text in ax.texts] == ["never"]
+
+
+def test_what_no_mail_says_is_counted_apart():
+    control = Claim("t", "control", "<m>", "cannot", 0.0, None, None, None, True, NOT_PUBLISHED)
+    traced = Claim("t", "traced", "run", f"({NOT_PUBLISHED})", 1.0, None, None, 2.0, False)
+    assert plots.published([*CLAIMS, control, traced]).alt == (
+        "1 of 3 published statements that can be judged hold in the model, and 1 of 2 not in the mail (controls, "
+        "traces of a real kernel); not these: ratio; late; traced."
+    )
 
 
 def test_locks_against_tasks():

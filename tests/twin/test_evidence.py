@@ -8,7 +8,9 @@ from numalab.kernel import Kernel
 from numalab.twin import Twin, TwinError
 from numalab.twin._evidence import evidence
 from numalab.twin._machine import kernel_of, machine_of
-from numalab.twin._workload import PATTERNS, policy_of, spread, workload_of
+from numalab.twin._patterns import PATTERNS
+from numalab.twin._regions import policy_of, spread
+from numalab.twin._workload import workload_of
 from tests.twin.small import NAMES, recording, simulated
 
 

@@ -1,9 +1,10 @@
 """Recordings of a real kernel in a guest of two nodes: they are read, drawn, diagnosed, and have twins.
 
-``golden/bench.record.log.gz``: Linux 6.12.117 (Debian) in an emulated machine of 2 nodes x 2 CPUs, 512 MB each, distance
-21; ``numalab record --cpu 100 -- perf bench numa mem -p 2 -t 2 -P 64 -s 30 -0zZ`` as root. ``golden/swap.record.log.gz``:
-the same machine; ``--cgroup load --for 36s``, two processes that fill 64 MB each on a node of its own, sum it, are bound
-to the other's node after 3 s, and sum on until 30 s. Paths of libraries were shortened.
+``golden/bench.record.log.gz``: Linux 6.12.117 (Debian) in an emulated machine of 2 nodes x 2 CPUs, 512 MB each,
+distance 21; ``numalab record --cpu 100 -- perf bench numa mem -p 2 -t 2 -P 64 -s 30 -0zZ`` as root.
+``golden/swap.record.log.gz``: the same machine; ``--cgroup load --for 36s``; two processes that fill 64 MB each on a
+node of its own, sum it, are bound to the other's node after 3 s, and sum on until 30 s; the recording began a second
+later than they. Paths of libraries were shortened.
 """
 
 import gzip

@@ -74,7 +74,7 @@ def test_bound(twin):
         ("of", "what-if 'of': not understood; did you mean off?"),
         ("scansize_mb=64", "what-if 'scansize_mb=64': not understood; did you mean scan_size_mb=?"),
         ("faster", "what-if 'faster': not understood; expected off, on, interleave, bind=NODE, kernel=RELEASE"),
-        ("scan_size_mb=big", "switch scan_size_mb: 'big' is no whole number >= 0 (MB)"),
+        ("scan_size_mb=big", "switch scan_size_mb: 'big' is no whole number from 1 to 1,000,000,000 (MB)"),
         ("fail_slows=2", "switch fail_slows: '2' is neither on nor off"),
         ("remote_cost=-1", "what-if 'remote_cost=-1': expected a whole number (of 1000), got '-1'"),
         ("kernel=9.9", "what-if 'kernel=9.9': no kernel '9.9'; known: "),

@@ -69,6 +69,8 @@ def test_locks_are_judged_by_the_lock_model(result):
     assert set(found) == {"contended_share", "waiting_share", "ratio"}
     assert found["ratio"].real < 1
     assert found["ratio"].n_real == 1
+    # a single repetition: the widest relative spread in the thread, 1.05, is its uncertainty
+    assert (found["ratio"].real_low, found["ratio"].strict) == (0, False)
 
 
 def test_effects_of_a_switch(result):
