@@ -23,9 +23,10 @@ def balance(state: State) -> None:
     due = state.balance_ns <= end[:, None]
     due[:, state.fix.cpus_of_node == 0] = False
     # with no CPU that has two tasks there is nothing to pull
-    crowded = (state.nr >= 2).any(axis=1)
-    _put_off(state, *np.nonzero(due & ~crowded[:, None]), end)
-    for r, n in zip(*np.nonzero(due & crowded[:, None]), strict=True):
+    crowded = np.any(state.nr >= 2, axis=1)[:, None]
+    r, n = np.nonzero(due & ~crowded)
+    _put_off(state, r, n, end)
+    for r, n in zip(*np.nonzero(due & crowded), strict=True):
         _between_nodes(state, int(r), int(n), int(end[r]))
     if state.maybe_uneven.any():
         _within_nodes(state)
