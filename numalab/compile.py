@@ -357,6 +357,11 @@ def _access_arrays(workload: Workload, vmas: list[_Vma], parts: list[_Part]) -> 
     entries = {region.name: i for i, region in enumerate(workload.regions)}
     processes = _processes(workload)
     rows: list[tuple[int, ...]] = []
+    lives = {
+        task: (_ns(process.start_ms + begin), _FOREVER_NS if end is None else _ns(process.start_ms + end))
+        for process in processes
+        for task, (begin, end) in zip(process.tasks, process.lives(), strict=True)
+    }
     for access in workload.accesses:
         entry = entries[access.region]
         region = workload.regions[entry]
@@ -374,7 +379,10 @@ def _access_arrays(workload: Workload, vmas: list[_Vma], parts: list[_Part]) -> 
                 part = parts[vmas[v].part]
                 rate = max(1, round(access.rate * part.pages / total))
                 row = (v, rate, *_timing(access), int(start * part.blocks) % part.blocks)
-                rows += [(task, *row) for task in process.tasks_of(thread)]
+                *_, begin, end, _ = row
+                # a thread of one generation does nothing of what another's does
+                alive = (task for task in process.tasks_of(thread) if lives[task][0] < end and begin < lives[task][1])
+                rows += [(task, *row) for task in alive]
     rows.sort(key=lambda row: row[0])
     columns = np.array(rows, dtype=np.int64).reshape(-1, 8).T
     names = ("task", "vma", "rate", "order", "write", "from_ns", "until_ns", "start")

@@ -191,7 +191,9 @@ def test_convergence() -> None:
     found = packed("S1_p4t2_old_r1")
     group, _ = found.workload.processes
     assert (group.count, group.threads) == (4, 2)
-    assert found.workload.regions[0].size_mb == 8
+    text, memory, _ = found.workload.regions
+    assert (text.kind, text.size_mb * 256) == ("file", 190)
+    assert memory.size_mb == 8
     # 59 instructions of 8 ns, and 3.3 %
     assert found.workload.accesses[0].rate == pytest.approx(1e9 / (59 * 8 * 1.033), rel=1e-6)
     assert found.kernel.overrides == {
@@ -227,7 +229,8 @@ def test_chunks_on_nodes_that_a_hog_filled() -> None:
     # zoneinfo: node 0 has 2646 pages free and its high watermark at 1290, so 1356 are left
     first, mark = found.machine.nodes[0], found.machine.watermark_pages()[0]
     assert round((first.memory_mb - first.reserved_mb) * 256) - mark == 1356
-    # fixed work: the real run took as long as meta.json says
+    # fixed work: 300,000 steps of 8 pages each; the real run took as long as meta.json says
+    assert found.workload.processes[0].page_visits == 2_400_000
     assert any("ends with its work" in note for note in found.notes)
 
 
@@ -239,16 +242,23 @@ def test_the_five_percent_proposal_replaces_the_hysteresis() -> None:
 
 
 def test_a_shared_heap_and_own_memory() -> None:
-    heap, own, _ = packed("S4_jvm8_stock_r1").workload.regions
+    _, heap, own, _ = packed("S4_jvm8_stock_r1").workload.regions
     assert (heap.size_mb, own.size_mb, own.scope) == (8, 0.25, "thread")
     shared, private, _ = packed("S4_jvm8_stock_r1").workload.accesses
     assert shared.rate == pytest.approx(4 * private.rate)
 
 
 def test_message_passers() -> None:
-    group, _ = packed("S4_hackbench_stock_r1").workload.processes
+    found = packed("S4_hackbench_stock_r1").workload
+    group, _ = found.processes
     # 4 groups of 5 senders and 5 receivers; two runnable on each of 8 CPUs
     assert (group.count, group.threads, group.demand) == (1, 40, 400)
+    # 655 messages of 2000 instructions of 8 ns, while 8 CPUs take turns
+    assert group.wake_ms == pytest.approx(655 * 2000 * 8 * 8 / 1e6)
+    _, once, _, stack, heap, _ = found.regions
+    assert once.size_mb * 256 == 20  # a page of each sender
+    assert (stack.scope, stack.size_mb * 256, stack.reserved_mb + stack.size_mb) == ("thread", 2, 8)
+    assert (heap.size_mb * 256, heap.reserved_mb + heap.size_mb) == (1, 0.129)
 
 
 def test_a_chain_of_programs() -> None:

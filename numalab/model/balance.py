@@ -22,10 +22,21 @@ def balance(state: State) -> None:
     end = (state.step_index + 1) * state.dt
     due = state.balance_ns <= end[:, None]
     due[:, state.fix.cpus_of_node == 0] = False
-    for r, n in zip(*np.nonzero(due), strict=True):
+    # with no CPU that has two tasks there is nothing to pull
+    crowded = np.any(state.nr >= 2, axis=1)[:, None]
+    r, n = np.nonzero(due & ~crowded)
+    _put_off(state, r, n, end)
+    for r, n in zip(*np.nonzero(due & crowded), strict=True):
         _between_nodes(state, int(r), int(n), int(end[r]))
     if state.maybe_uneven.any():
         _within_nodes(state)
+
+
+def _put_off(state: State, r: Ints, n: Ints, end: Ints) -> None:
+    """Set when nodes balance next, which have nothing to do now."""
+    fix = state.fix
+    idle = np.logical_or.reduceat(state.nr == 0, fix.first_cpu, axis=1)[r, fix.node_rank[n]]
+    state.balance_ns[r, n] = end[r] + interval_ns(state, r, idle)
 
 
 def _between_nodes(state: State, r: int, n: int, end: int) -> None:
@@ -37,11 +48,11 @@ def _between_nodes(state: State, r: int, n: int, end: int) -> None:
 
     nr_node = np.bincount(one.cpu_node, weights=nr, minlength=one.nodes).astype(np.int64)
     idle_node = np.bincount(one.cpu_node, weights=nr == 0, minlength=one.nodes).astype(np.int64)
-    seen = _seen_load(state, r, n)
     crowded = np.bincount(one.cpu_node, weights=nr >= 2, minlength=one.nodes) > 0
     crowded[n] = False
     if not crowded.any():
         return
+    seen = _seen_load(state, r, n)
     busiest = int(np.where(crowded, seen, -1).argmax())
     if idle:
         full = nr_node[busiest] > fix.cpus_of_node[busiest] or idle_node[n] > idle_node[busiest] + 1

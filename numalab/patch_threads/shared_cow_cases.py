@@ -80,7 +80,7 @@ class Reading:
 
 
 #: The cores as CPUs, which is what the mail says, and two hardware threads a core.
-READINGS = {144: Reading(144, "oracle-8s144", 303), 288: Reading(288, "oracle-8s288", 169)}
+READINGS = {144: Reading(144, "oracle-8s144", 508), 288: Reading(288, "oracle-8s288", 305)}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ PAGES_A_MESSAGE, INSTRUCTIONS_A_MESSAGE = 3.0, 4000
 STACK_PAGES, HEAP_PAGES = 2, 1
 #: Address space of a thread's heap, MB; data of the program that all read, kB.
 HEAP_MB, SHARED_KB = 0.129, 16
+#: 64 kB of messages of 100 bytes.
+MESSAGES_A_PIPE = 655
 #: Runnable threads a CPU, while a message takes longer to pass on than to read.
 RUNNABLE = 2.0
 
@@ -36,11 +38,13 @@ def talkers(
     busy = float(min(tasks, guest.cpus))
     demand = max(1, min(1000, round(1000 * RUNNABLE * guest.cpus / tasks)))
     rate = guest.rate(INSTRUCTIONS_A_MESSAGE) * PAGES_A_MESSAGE
+    # a sender fills the pipes of its group, and its half of the instructions of a message goes into each
+    wake_ms = MESSAGES_A_PIPE * guest.ns(INSTRUCTIONS_A_MESSAGE / 2, busy) / 1e6
     stack, heap, shared = f"{name}.stack", f"{name}.heap", f"{name}.shared"
     size = HEAP_PAGES * _areas.PAGE_KB / 1024
     once = f"{name}.once", written_once * _areas.PAGE_KB / 1024
     return Piece(
-        (Processes(name, processes, threads, demand, start_ms=start_ms),),
+        (Processes(name, processes, threads, demand, wake_ms=wake_ms, start_ms=start_ms),),
         (
             *([Region(*once, (name,), block_kb=_areas.PAGE_KB)] if written_once else []),
             Region(shared, SHARED_KB / 1024, (name,), block_kb=4, first_touch="main"),
