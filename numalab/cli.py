@@ -199,7 +199,10 @@ def _add_threads(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     replay.add_argument("--stored", action="store_true", help="print the shipped results of a full replay, run nothing")
     replay.add_argument(
-        "-o", "--out", metavar="DIR", help="write datasets (.nc), figures (.png) and text (.txt) here, over older ones"
+        "-o",
+        "--out",
+        metavar="DIR",
+        help="write datasets (.nc, each case when it is finished), figures (.png) and text (.txt) here, over older ones",
     )
     _add_json(replay)
 

@@ -75,7 +75,7 @@ def parse_lock(text: str, source: str = "<text>") -> LockReport:
         head, row = _HEAD.match(f"{line.text} "), (_REPORT if by_lock else _CONTENTION).match(line.text)
         if head:
             by_lock = head["name"] is not None
-        elif by_lock is not None and row:
+        elif by_lock is not None and row and _of_one_kind(row):
             report.waits.append(_lock_row(row, line.number) if by_lock else _caller_row(row, line.number))
         elif report.waits and (frame := _FRAME.match(line.text)):
             report.waits[-1].stack.append(frame[1])
@@ -86,6 +86,12 @@ def parse_lock(text: str, source: str = "<text>") -> LockReport:
     if not report.waits:
         raise ReadError(source, 0, f"the table of perf lock has no line; {CUT}")
     return report
+
+
+def _of_one_kind(row: re.Match[str]) -> bool:
+    """Tell whether all times of a row have a unit, or none; else there is a number too many."""
+    units = row.groups()[2:7:2] if row.re is _CONTENTION else row.groups()[4::2]
+    return all(units) or not any(units)
 
 
 def _time(value: str, unit: str | None) -> float:

@@ -13,7 +13,9 @@ from tools.store_outputs import stored
 
 HIDDEN = {"tags": ["solution", "hide-cell"], "jupyter": {"source_hidden": True}}
 SLIDER = "import ipywidgets as w\nw.IntSlider(description='depth', value=7)"
-DRAW = "from IPython.display import display\ndisplay({'text/plain': 'a dot', 'image/png': 'iVBORw0KGgo='}, raw=True)"
+DRAW = """from IPython.display import display
+data = {'text/plain': 'a dot', 'image/png': 'iVBORw0KGgo='}
+display(data, metadata={'image/png': {'alt': 'a dot, "small" & red'}}, raw=True)"""
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,14 @@ def test_pages_load_only_what_lies_beside_them(notebook, make, tmp_path, monkeyp
     for one in [*local, publish.SCRIPTS["widget_renderer_url"]]:
         assert (tmp_path / "pages" / one).is_file(), one
     assert publish.SCRIPTS["widget_renderer_url"] in html
+
+
+@pytest.mark.parametrize("make", [publish.slides, publish.handout])
+def test_pages_have_the_notebooks_title_and_the_pictures_words(notebook, make):
+    html = make(notebook)[1]
+    assert re.search(r"<title>Small( slides)?</title>", html)
+    (picture,) = re.findall(r"<img [^>]*>", html)
+    assert 'alt="a dot, &quot;small&quot; &amp; red"' in picture or "alt='a dot, \"small\" &amp; red'" in picture
 
 
 def packed(folder, monkeypatch):
