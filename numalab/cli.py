@@ -202,7 +202,7 @@ def _add_threads(commands: _Commands[argparse.ArgumentParser]) -> None:
         "-o",
         "--out",
         metavar="DIR",
-        help="write datasets (.nc, each case when it is finished), figures (.png) and text (.txt) here, over older ones",
+        help="write datasets (.nc, each case once finished), figures (.png) and text (.txt) here, over older ones",
     )
     _add_json(replay)
 

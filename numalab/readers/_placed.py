@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -120,6 +120,24 @@ def place(every: Iterable[Line], file: str = "") -> list[Placed]:
             found.append(Placed(line.number, before["rest"], before["path"]))
         else:
             found.append(Placed(line.number, bare, file))
+    return found
+
+
+def unwrapped(every: Iterable[Placed], goes_on: Callable[[str, str], bool]) -> list[Placed]:
+    """Put the rest of lines that a mail program wrapped behind their beginnings.
+
+    Parameters
+    ----------
+    every : iterable of Placed
+    goes_on : callable
+        Tells of a line, as far as it is put together, and of the next whether the second is the rest of the first.
+    """
+    found: list[Placed] = []
+    for line in every:
+        if found and goes_on(found[-1].text, line.text):
+            found[-1] = replace(found[-1], text=f"{found[-1].text} {line.text.strip()}")
+        else:
+            found.append(line)
     return found
 
 

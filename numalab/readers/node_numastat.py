@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 
 from numalab.readers._numbers import number
-from numalab.readers._placed import Labels, Placed, clock, placed
+from numalab.readers._placed import Labels, Placed, clock, placed, unwrapped
 from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote, records
 
 NAMES = ("numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node")
@@ -162,6 +162,18 @@ def _read_log(report: Report, text: str) -> None:
 
 # ---------------------------------------------------------------- pastes
 
+#: The rest of a row that was wrapped.
+_REST = re.compile(r"\s*\d[\d.,]*(?:\s+\d[\d.,]*)*$")
+
+
+def _goes_on(text: str, rest: str) -> bool:
+    """Tell whether a line is the rest of a wrapped row, or of the head: its nodes come after those above."""
+    if _REST.match(rest):
+        row = _ROW.match(text)
+        return row is not None and " " in row["values"]
+    above, more = head_nodes(text), head_nodes(rest)
+    return bool(above and more) and above[-1] < more[0] and rest.lstrip().startswith("node")
+
 
 class _Paste:
     """State while reading a paste: the sample, the node or the columns that lines belong to."""
@@ -182,7 +194,7 @@ class _Paste:
         self.labels = Labels(report.skipped, report.titles, "not a line of a node's numastat")
 
     def read(self, every: list[Placed]) -> None:
-        for line in every:
+        for line in unwrapped(every, _goes_on):
             if line.heading:
                 self.heading(line)
             elif TITLE.match(line.text):

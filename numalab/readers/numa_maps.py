@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from numalab.readers._placed import Labels, Placed, placed
+from numalab.readers._placed import Labels, Placed, placed, unwrapped
 from numalab.readers._text import CUT, FromText, ReadError, quote, records
 
 #: Counts a line may carry beside N<node>=<pages>.
@@ -24,6 +24,8 @@ _KNOWN = re.compile(
     r"\s*[0-9a-f]{8,16} +(?:default|local|(?:prefer(?: \(many\))?|bind|(?:weighted )?interleave)(?:=\w+(?:\|\w+)*)?:?)"
     r"(?:[\s:]|$)"
 )
+#: The rest of a line that was wrapped.
+_REST = re.compile(rf"\s*(?:(?:N\d{{1,6}}|{'|'.join(COUNTS)}|kernelpagesize_kB)=\d+(?:\s+|$))+$")
 _PID = re.compile(r"/proc/(\d{1,10})/|(?:^|[\s(])(?:pid|PID)[ =:]+(\d{1,10})\b")
 #: Below it lie programs and their heaps, above it libraries and what is mapped.
 _LOW = 1 << 44
@@ -114,6 +116,10 @@ def is_known(line: Placed) -> bool:
     return not line.heading and _KNOWN.match(line.text) is not None
 
 
+def _goes_on(text: str, rest: str) -> bool:
+    return _KNOWN.match(text) is not None and " kernelpagesize_kB=" not in text and _REST.match(rest) is not None
+
+
 def parse(text: str, source: str = "<text>") -> Report:
     """Read numa_maps of one process or several, or a log of them after stamps ``@ <seconds> pid=<n> comm=<name>``.
 
@@ -157,7 +163,7 @@ class _Paste:
         self.labels = Labels(report.skipped, report.titles, "not a line of numa_maps")
 
     def read(self, every: list[Placed]) -> None:
-        for line in every:
+        for line in unwrapped(every, _goes_on):
             match = None if line.heading else _LINE.match(line.text)
             if line.heading:
                 self.end()
@@ -232,6 +238,8 @@ def _mapping(start: int, rest: str, line: int, source: str, sized: bool) -> Mapp
         elif equals and (node or key in COUNTS or key == "kernelpagesize_kB"):
             if not (value.isdecimal() and len(value) <= _LONGEST_NUMBER):
                 raise ReadError(source, line, f"expected a number after {key}=, got {quote(value)}; {CUT}")
+            if (node and int(node[1]) in nodes) or key in counts:
+                raise ReadError(source, line, f"{key}= for the second time in this line; was it changed?")
             if node:
                 nodes[int(node[1])] = int(value)
             elif key in COUNTS:

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from numalab.readers._placed import Placed, placed
+from numalab.readers._placed import Placed, placed, unwrapped
 from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote, records
 
 _HEAD = re.compile(r"(?P<comm>.*) \((?P<tid>\d{1,10}), #threads: (?P<threads>\d{1,10})\)\s*$")
@@ -27,6 +27,8 @@ _NEW = re.compile(
 _OLD = re.compile(r"numa_faults(?:_memory)?, ([01]), (\d{1,6}), ([01]), ([01]), (-?\d{1,18})\s*$")
 _OLD_MOVES = re.compile(r"numa_migrations, (-?\d{1,18})\s*$")
 _RULE = re.compile(r"-+\s*$")
+#: The rest of a line of faults that was wrapped.
+_REST = re.compile(r"(?:(?:task_shared|group_private|group_shared)=\d+\s*)+$")
 #: Lines of this file and of no other.
 _KNOWN = re.compile(
     r"numa_faults node=\d|numa_faults(?:_memory)?, [01], |current_node=-?\d|.* \(\d+, #threads: \d+\)\s*$"
@@ -196,7 +198,7 @@ def _read_paste(report: Report, every: list[Placed]) -> None:
     """Read the files of one or more tasks: a head, the name of a file or a value that comes again begins the next."""
     task: Task | None = None
     file, pid, tid = "", -1, -1
-    for line in every:
+    for line in unwrapped(every, _goes_on):
         text = line.text.strip()
         if line.heading or line.file != file:
             named = _PID.search(line.file)
@@ -212,8 +214,9 @@ def _read_paste(report: Report, every: list[Placed]) -> None:
         elif task is None and not is_row(line):
             report.skipped.append(Skipped(line.number, line.text, "not a line of /proc/PID/sched"))
         else:
-            value = _VALUE.match(text)
-            if task is None or (value and value[1] in task.values):  # a paste that begins below the head
+            value, faults = _VALUE.match(text), _NEW.match(text)
+            again = task and ((value and value[1] in task.values) or (faults and int(faults[1]) in task.faults))
+            if task is None or again:  # a paste that begins below the head
                 task = Task(None, pid, tid, "", line.number)
                 report.tasks.append(task)
             _take(report, task, line.number, text)
@@ -221,6 +224,10 @@ def _read_paste(report: Report, every: list[Placed]) -> None:
     unknown = [task for task in report.tasks if task.tid < 0]
     for number, task in enumerate(unknown, 1):
         task.tid = -number
+
+
+def _goes_on(text: str, rest: str) -> bool:
+    return text.lstrip().startswith("numa_faults node=") and "group_shared=" not in text and bool(_REST.match(rest))
 
 
 def _faults(line: str) -> re.Match[str] | None:
@@ -236,6 +243,8 @@ def _take(report: Report, task: Task, number: int, line: str) -> None:
         node, private, shared, group_private, group_shared = map(int, new.groups())
         if report.swapped:
             private, shared, group_private, group_shared = shared, private, group_shared, group_private
+        if node in task.faults:
+            raise ReadError(report.source, number, f"numa_faults of node {node} for the second time; {CUT}")
         task.faults[node] = NodeFaults(private, shared, group_private, group_shared)
     elif old := _OLD.match(line):
         _take_old(task, *map(int, old.groups()))
