@@ -573,9 +573,9 @@ def test_read_takes_a_paste_with_prose(cli, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "args", "message"),
     [
-        ("pgfault 12\n", (), "x.txt: looks like no format that numalab reads; known: record ("),
+        ("pgfault 12\n", (), "x.txt: looks like no format that numalab reads; perhaps vmstat, by its words"),
         (" \n", (), "x.txt: is empty"),
-        ("pgfault 12\n", ("--format", "vmstats"), "no format 'vmstats'; known: record, lkp, mmtests, "),
+        ("pgfault 12\n", ("--format", "vmstats"), "no format 'vmstats'; did you mean \"vmstat\"?"),
         ("pgfault twelve\n", ("--format", "vmstat"), "x.txt: holds no counter of /proc/vmstat"),
         ("pgfault 12\n", ("--format", "perf-bench-numa"), "x.txt: no output of perf bench numa mem found in 1 lines"),
         (" #    0.0%  [0.2 mins]  2/1   0/0  [ 9/1 ] l:  0-0   (  0) {1-1}\n", (), "x.txt:1: expected [2/1] from"),

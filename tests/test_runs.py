@@ -340,6 +340,8 @@ def test_save_refuses_what_is_not_a_run(tmp_path):
 def test_open_names_the_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.nc: no such file"):
         runs.open(tmp_path / "none.nc")
+    with pytest.raises(runs.SchemaError, match=r"is a folder, not a saved run; numalab read FOLDER -o RUN\.nc"):
+        runs.open(tmp_path)
     text = tmp_path / "text.nc"
     text.write_text("numa_hit 12\n")
     with pytest.raises(runs.SchemaError, match=r"text\.nc: not a netCDF-4 file"):

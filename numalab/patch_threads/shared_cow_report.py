@@ -380,9 +380,9 @@ def remarks(found: Sequence[Result], width: int = 116) -> str:
     parts = (
         f"Fitted: one cost, what each mapping adds to a migration, to the throughput before the patch: {costs}. The "
         "array fits into every socket's cache, so remote memory is taken to cost nothing." + _sensitivity(found),
-        "A migration here is far shorter than a step of the model. Its waits are then charged as expected values, longer "
-        "for the first forked, and the CPU is not given to others meanwhile: with 144 CPUs, two readers on each, a "
-        "wait costs too much, so that the fit finds migrations too short.",
+        "A migration here is far shorter than a step of the model. Its waits are then charged as expected values, "
+        "longer for the first forked, and the CPU is not given to others meanwhile: with 144 CPUs, two readers on "
+        "each, a wait costs too much, so that the fit finds migrations too short.",
         "In the traced runs a migration takes longer than a step, and who meets its page sleeps. A reader gets the "
         "faster the later it was forked: a migrating page is unmapped from one process after the other in that order, "
         "so the first forked are locked out the longest. In the real runs the difference is greater than in the model: "

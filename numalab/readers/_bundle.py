@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from numalab.readers._reading import Found, Reading, Readings
@@ -12,6 +13,10 @@ from numalab.readers._text import ReadError, Skipped
 
 #: Larger files are no copy of /proc, and would fill the memory.
 _LARGEST = 1 << 28
+#: With more files a folder is a whole disk.
+_MOST_FILES = 10_000
+#: Some of the files there never end.
+_LIVE = (Path("/"), Path("/proc"), Path("/sys"))
 
 
 @dataclass
@@ -76,11 +81,20 @@ def gather(path: Path, decode: Callable[[Path], str], refusal: Callable[[str], s
         Returns the text of a file.
     refusal : callable
         Says why a text, below its heading, cannot be read among others; "" if it can.
+
+    Raises
+    ------
+    ReadError
+        The folder is no folder of gathered files.
     """
     bundle = Bundle(path)
     parts: list[str] = []
     line = 1
-    for file in sorted(one for one in path.rglob("*") if one.is_file()):
+    live = path.resolve() in _LIVE
+    every = [] if live else sorted(islice((one for one in path.rglob("*") if one.is_file()), _MOST_FILES + 1))
+    if live or len(every) > _MOST_FILES:
+        raise ReadError(str(path), 0, f"is / or /proc, or holds over {_MOST_FILES:,} files; name the files to read")
+    for file in every:
         name = str(file.relative_to(path))
         text, why = "", "no text, or one too large"
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from numalab import runs
-from numalab.readers._reading import Readings
 from numalab.readers._text import NoRunError, ReadError
 from numalab.schema import SchemaError, is_time
 
@@ -21,10 +20,19 @@ _Array = tuple[tuple[Hashable, ...], NDArray[Any]]
 _ABSENT_IS_ZERO = ("pages", "faults", "group_faults")
 
 
-def merged(readings: Readings) -> xr.Dataset:
+def merged(found: Mapping[str, xr.Dataset], formats: Sequence[str], sources: str) -> xr.Dataset:
     """Put the runs of all readings into one.
 
     Times of different parts are kept on axes of their own unless they are equal.
+
+    Parameters
+    ----------
+    found : mapping
+        Format -> run that was made of it.
+    formats : sequence of str
+        All that were read.
+    sources : str
+        Files, for messages.
 
     Raises
     ------
@@ -33,12 +41,8 @@ def merged(readings: Readings) -> xr.Dataset:
     ReadError
         The parts are of different machines, hold different numbers of runs, or say the same thing differently.
     """
-    found = readings.datasets()
-    sources = ", ".join(dict.fromkeys(part.source for part in readings))
     if not found:
-        raise NoRunError(
-            sources, 0, f"{', '.join(readings.formats)}: nothing that a run has; the values are in the tables"
-        )
+        raise NoRunError(sources, 0, f"{', '.join(formats)}: nothing that a run has; the values are in the tables")
     if len(found) == 1:
         return next(iter(found.values()))
     how = "save them one by one (numalab read --format NAME)"

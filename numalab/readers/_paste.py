@@ -23,6 +23,8 @@ _UNSEEN = re.compile(
 _PLAIN = str.maketrans(
     dict.fromkeys("\u00a0\u2007\u2009\u202f\u3000", " ") | dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-")
 )
+_WIDEST = 1000
+_ENDLESS = re.compile(f" {{{_WIDEST},}}")
 #: Bytes that are looked at to tell an encoding.
 _PROBE = 1000
 #: The number that ``cat -n``, ``grep -n`` or a list puts before a line.
@@ -117,13 +119,18 @@ def _lines(text: str) -> tuple[Line, ...]:
             whole = _UNSEEN.sub("", whole).translate(_PLAIN)
         flat = len(whole) > _FLAT and len(_LOST_BREAK.findall(whole)) > 2
         pieces = _LOST_BREAK.split(whole) if flat else [whole]
-        found += [Line(start, _unquoted(piece).expandtabs().rstrip(), flat) for piece in pieces]
+        found += [Line(start, _narrowed(_unquoted(piece).expandtabs().rstrip()), flat) for piece in pieces]
     return tuple(_without_numbers(found))
 
 
 def _unquoted(text: str) -> str:
     quoted = _QUOTED.match(text)
     return text[quoted.end() :] if quoted else text
+
+
+def _narrowed(text: str) -> str:
+    """Cut endless runs of blanks, over which patterns would try again at each; no table is so wide."""
+    return _ENDLESS.sub(" " * _WIDEST, text) if len(text) > _WIDEST else text
 
 
 def _without_numbers(found: list[Line]) -> list[Line]:
@@ -135,14 +142,20 @@ def _without_numbers(found: list[Line]) -> list[Line]:
             if run and not _follows(run[-1], mark):
                 break
             run.append(mark)
-        if len(run) >= _FEWEST_NUMBERED and any(_TEXT.match(mark.string, mark.end()) for mark in run):
-            rests = [_unquoted(mark.string[mark.end() :]) for mark in run]
-            # a list has a blank behind each mark; ``grep -n`` has not, and there blanks are the line's own
-            cut = all(rest[:1] in ("", " ") for rest in rests) and _marked(run[0])
+        rests = [_unquoted(mark.string[mark.end() :]) for mark in run]
+        # a list has a blank behind each mark; ``grep -n`` has not, and there blanks are the line's own
+        cut = bool(run) and all(rest[:1] in ("", " ") for rest in rests) and _marked(run[0])
+        words = any(_TEXT.match(mark.string, mark.end()) for mark in run)
+        if len(run) >= _FEWEST_NUMBERED and (words or (cut and _is_list(run))):
             for i, rest in enumerate(rests, at):
                 out[i] = Line(found[i].number, rest[1:] if cut else rest, found[i].joined)
         at += len(run) or 1
     return out
+
+
+def _is_list(run: list[re.Match[str]]) -> bool:
+    """Tell whether numbers are 1. 2. 3. or 1) 2) 3), as no table has them."""
+    return all(int(mark[1]) == i and mark[0].rstrip()[-1] in ".)" for i, mark in enumerate(run, 1))
 
 
 def _follows(before: re.Match[str], after: re.Match[str]) -> bool:

@@ -245,4 +245,4 @@ class Readings(Sequence[Reading]):
         """
         from numalab.readers._merge import merged
 
-        return merged(self)
+        return merged(self.datasets(), self.formats, ", ".join(dict.fromkeys(part.source for part in self)))

@@ -228,8 +228,8 @@ FORMATS: dict[str, Format] = {
         Format(
             "perf-lock", "perf lock contention, perf lock report", perf_lock.looks_like_lock, _file("read_perf_lock")
         ),
-        Format("perf-report", "perf report", perf_report.looks_like, perf_report.read),
-        Format("numamove", "numamove and numasched of BPF", numamove.looks_like, numamove.read),
+        Format("perf-report", "perf report", perf_report.looks_like, _file("read_perf_report", "_shares")),
+        Format("numamove", "numamove and numasched of BPF", numamove.looks_like, _file("read_numamove", "_moved")),
         Format("latency-histogram", "histograms of funclatency and bpftrace", funclatency.looks_like, funclatency.read),
         Format("skip-reasons", "counts of sched_skip_vma_numa by reason", skip_reasons.looks_like, skip_reasons.read),
         Format("autonuma-benchmark", "log of autonuma-benchmark", autonuma_log.looks_like, autonuma_log.read),

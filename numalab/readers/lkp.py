@@ -30,7 +30,9 @@ _ROW = re.compile(rf"\s*(?P<cells>{_CELL}(?:\s+{_CHANGE}\s+{_CELL})+)\s+(?P<name
 _FULL_NAME = re.compile(r"\w[./]\w")
 #: A row whose rest stands on the next line, cut anywhere between two words.
 _BEGUN = re.compile(rf"\s*{_CELL}(?:\s+{_CHANGE}\s+{_CELL})*(?:\s+{_CHANGE})?(?:\s+{_NUMBER})?(?:\s*{_SIGN})?\s*$")
-_PART = re.compile(rf"\s*(?:(?P<change>{_CHANGE})\s+)?(?P<mean>{_NUMBER})(?:\s*{_SIGN}\s*(?P<stddev>\d{{1,9}})\s*%)?")
+_VALUE = rf"(?P<mean>{_NUMBER})(?:\s*{_SIGN}\s*(?P<stddev>\d{{1,9}})\s*%)?"
+_FIRST = re.compile(_VALUE)
+_PART = re.compile(rf"\s*(?P<change>{_CHANGE})\s+{_VALUE}")
 _FAILURE = re.compile(r"\s*(\d{0,9}:\d{1,9}(?:\s+[+-]?\d+%\s+\d{0,9}:\d{1,9})+)\s+(\S+)$")
 
 _RULE = re.compile(r"\s*(?:-{8,}\s*)+$")
@@ -279,7 +281,9 @@ class _Reader:
         return 1
 
     def row(self, line: Line, match: re.Match[str], count: int) -> int:
-        parts = list(_PART.finditer(match["cells"]))
+        first = _FIRST.match(match["cells"])
+        assert first is not None
+        parts = [first, *_PART.finditer(match["cells"], first.end())]
         means, changes = [part["mean"] for part in parts], [part["change"] for part in parts[1:]]
         table = self.under(line, len(parts))
         if table is None:

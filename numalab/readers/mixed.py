@@ -11,7 +11,7 @@ from pathlib import Path
 
 from numalab.readers import formats
 from numalab.readers._bundle import gather, of_files
-from numalab.readers._paste import decode
+from numalab.readers._paste import decode, lines
 from numalab.readers._placed import kernel_release, placed, ranges
 from numalab.readers._reading import Found, Reading, Readings
 from numalab.readers._segments import segments
@@ -22,6 +22,9 @@ __all__ = ["read", "read_text"]
 
 #: Logs that programs of numalab write are of one format, in which nothing else may stand.
 _LOGGED = re.compile(r"\s*(?:@ \d|# t pid tid )")
+_QUOTED_LOG = re.compile(r"[\s>]*>\s*(?:@ \d|# t pid tid )")
+#: Of Windows, also where a program added its own; old ones of a Mac have no "\n".
+_LINE_END = re.compile(r"\r+\n")
 _SNIFFS = {known.name: known.sniff for known in FORMATS.values()}
 #: Formats whose readers use prompts and names of files.
 _WITH_HEADINGS = frozenset(
@@ -132,10 +135,11 @@ def read_text(text: str, source: str, name: str | None = None, kernel: str | Non
     name, kernel : str, optional
         ``format`` and ``kernel`` of `read`.
     """
-    if "\n" not in text:
-        text = text.replace("\r", "\n")  # as a Mac of old ends its lines
+    text = _LINE_END.sub("\n", text) if "\n" in text else text.replace("\r", "\n")
     if not text.strip("\0 \t\r\n"):
         raise ReadError(source, 0, "is empty; expected the output of a tool")
+    if _QUOTED_LOG.match(text):
+        text = _unquoted(text)
     if name is not None or _LOGGED.match(text):
         return Readings((formats.read(text, source, name, kernel),))
     readings = _read(text, source, kernel)
@@ -143,6 +147,14 @@ def read_text(text: str, source: str, name: str | None = None, kernel: str | Non
         first = replace(readings[0], understood=(*readings[0].understood, headings))
         readings = replace(readings, parts=(first, *readings.parts[1:]))
     return readings
+
+
+def _unquoted(text: str) -> str:
+    """Take the quote marks of a mail off; each line keeps its number."""
+    found = [""] * (text.count("\n") + 1)
+    for line in lines(text):
+        found[line.number - 1] = line.text
+    return "\n".join(found)
 
 
 def _read(text: str, source: str, kernel: str | None) -> Readings:

@@ -239,13 +239,18 @@ class _Paste:
             raise ReadError(self.report.source, line.number, self.expected(line, len(row["values"].split())))
         if any(name in self.pages.get(node, {}) for node in columns):
             self.end()
+        mb = self.mb or row["name"][0].isupper()
+        if mb and not self.mb and not self.pages:
+            self.report.guesses.append(
+                (line.number, "names with capitals, as numastat -n and -c print them: taken as MB")
+            )
         if not self.pages:
             self.first, self.label = line.number, self.labels.take()
         self.labels.drop()
         for node, value in zip(columns, values, strict=False):
             self.began.setdefault(node, line.number)
-            self.pages.setdefault(node, {})[name] = round(value * PER_MB) if self.mb else round(value)
-            if self.mb:
+            self.pages.setdefault(node, {})[name] = round(value * PER_MB) if mb else round(value)
+            if mb:
                 self.printed.setdefault(node, {})[name] = float(value)
 
     def expected(self, line: Placed, got: int) -> str:

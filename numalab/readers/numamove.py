@@ -9,18 +9,11 @@ last time, whoever moved it. Both print the time of day without a date.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from numalab.readers._paste import Line, lines
-from numalab.readers._reading import Found, Reading, Table
 from numalab.readers._text import FromText, ReadError, Skipped
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 FORMAT = "numamove"
 
@@ -136,79 +129,3 @@ def _change(time: float, line: Line, match: re.Match[str]) -> Change:
     comm = re.sub(r"^b(['\"])(.*)\1$", r"\2", match["comm"])
     tid = int(match["tid"]) if match["tid"] else pid
     return Change(time, pid, tid, int(match["src"]), int(match["dst"]), comm, line.number)
-
-
-# ---------------------------------------------------------------- reading
-
-
-def read(text: str, source: str, _release: str | None = None) -> Reading:
-    """Read numamove (counters over time) or numasched (the table of moves)."""
-    report = parse(text, source)
-    return _read_rates(report) if report.samples else _read_changes(report)
-
-
-def _read_rates(report: Report) -> Reading:
-    samples = report.samples
-    steps = {int(after.time - before.time) for before, after in pairwise(samples)}
-    found = [
-        Found(samples[0].line, f"{len(samples)} samples of numamove from {report.start}, {_steps(steps)}"),
-        Found(0, f"{report.rate():.0f} migrations per sample on average, {sum(s.ms for s in samples)} ms in all"),
-    ]
-    guessed = Found(samples[0].line, "a huge page counts once, a failed call too; milliseconds of bcc are cut")
-    columns = ("time", "migrations", "ms")
-    table = Table("numamove", columns, tuple((s.time, s.calls, s.ms) for s in samples), line=samples[0].line)
-
-    def dataset() -> xr.Dataset:
-        from numalab.readers._moved import migrations
-
-        return migrations(report)
-
-    return _reading(report, found, dataset, guessed, table)
-
-
-def _steps(steps: set[int]) -> str:
-    if not steps:
-        return "one only"
-    return f"{min(steps)} s apart" if len(steps) == 1 else f"{min(steps)} to {max(steps)} s apart"
-
-
-def _read_changes(report: Report) -> Reading:
-    changes = report.changes
-    tasks = {change.task for change in changes}
-    found = [Found(changes[0].line, f"{len(changes)} changes of node from {report.start}, of {len(tasks)} tasks")]
-    guessed = Found(changes[0].line, "numasched does not say who moved a task; all count as moves by others")
-    columns = ("time", "process", "task", "from", "to", "name")
-    rows = tuple((c.time, c.process, c.task, c.src, c.dst, c.comm) for c in changes)
-    pairs = _pairs(changes)
-
-    def dataset() -> xr.Dataset:
-        from numalab.readers._moved import changes_of_node
-
-        return changes_of_node(report)
-
-    return _reading(report, found, dataset, guessed, Table("numasched", columns, rows, line=changes[0].line), pairs)
-
-
-def _reading(
-    report: Report, found: list[Found], dataset: Callable[[], xr.Dataset], guessed: Found, *tables: Table
-) -> Reading:
-    return Reading(
-        report.source,
-        FORMAT,
-        report.lines,
-        tuple(found),
-        tuple(report.skipped),
-        dataset,
-        guessed=(guessed,),
-        tables=tables,
-    )
-
-
-def _pairs(changes: Sequence[Change]) -> Table:
-    """Count the changes from each node to each."""
-    nodes = sorted({node for change in changes for node in (change.src, change.dst)})
-    counts = {(src, dst): 0 for src in nodes for dst in nodes}
-    for change in changes:
-        counts[change.src, change.dst] += 1
-    rows = tuple((src, *(counts[src, dst] for dst in nodes)) for src in nodes)
-    return Table("changes of node", ("from \\ to", *map(str, nodes)), rows)

@@ -15,14 +15,9 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from numalab.readers._paste import Line, lines
-from numalab.readers._reading import Found, Reading, Table
 from numalab.readers._text import FromText, ReadError, Skipped, quote
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 FORMAT = "perf-report"
 
@@ -323,66 +318,3 @@ def _approximate(printed: str) -> float | None:
     """Read "704" or "12M"."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", printed)
     return float(match[1]) * _MANY.get(match[2], 1.0) if match else None
-
-
-# ---------------------------------------------------------------- reading
-
-#: How many symbols are named in the summary.
-_TOP = 5
-#: Lines shorter than this, in percent of all samples, are left out of the table of chains.
-_LEAST = 0.1
-
-
-def read(text: str, source: str, _release: str | None = None) -> Reading:
-    """Read perf report: tables of symbols and of what their samples came through, and the shares of the policy lock."""
-    report = parse(text, source)
-    found = [Found(0, f"{key}: {value}") for key, value in report.facts.items()]
-    tables = []
-    for profile in report.profiles:
-        found += _describe(profile)
-        tables += (
-            [_symbols(profile), _chains(profile)] if any(s.chain for s in profile.symbols) else [_symbols(profile)]
-        )
-
-    def dataset() -> xr.Dataset:
-        from numalab.readers._shares import lock_shares
-
-        return lock_shares(report)
-
-    understood, skipped = tuple(found), tuple(report.skipped)
-    return Reading(source, FORMAT, report.lines, understood, skipped, dataset, tables=tuple(tables))
-
-
-def _describe(profile: Profile) -> list[Found]:
-    of = f" of {profile.event}" if profile.event else ""
-    samples = f", {profile.samples:g} samples" if profile.samples is not None else ""
-    found = [Found(profile.line, f"{len(profile.symbols)} symbols{of}{samples}")]
-    largest = sorted(profile.symbols, key=lambda symbol: -symbol.own)[:_TOP]
-    found += [Found(symbol.line, f"{symbol.name}: {symbol.own:g} % by itself") for symbol in largest if symbol.own]
-    found.append(Found(0, f"spinning for any lock: {profile.spinning_share():.2%}"))
-    for what, share in (
-        ("in the look-up of a shared policy", profile.area_share()),
-        ("spinning for its lock", profile.waiting_share()),
-    ):
-        chains = "not known without call chains (perf record -g)"
-        found.append(Found(0, f"{what}: {chains if share is None else f'{share:.2%}'}"))
-    return found
-
-
-def _symbols(profile: Profile) -> Table:
-    columns = ("symbol", "self", "children", "command", "object", "where")
-    rows = tuple(
-        (s.name, s.own, s.children, s.command or None, s.shared_object or None, "kernel" if s.kernel else "user")
-        for s in profile.symbols
-    )
-    return Table(f"symbols {profile.event}".strip(), columns, rows, "percent", profile.line)
-
-
-def _chains(profile: Profile) -> Table:
-    rows = tuple(
-        (symbol.name, name, round(symbol.whole * share, 4))
-        for symbol in profile.symbols
-        for name, share in symbol.through().items()
-        if symbol.whole * share >= _LEAST
-    )
-    return Table(f"chains {profile.event}".strip(), ("symbol", "through", "share"), rows, "percent", profile.line)

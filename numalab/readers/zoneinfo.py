@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from numalab.readers._paste import lines
 from numalab.readers._text import CUT, ReadError, Skipped
 
 _ZONE = re.compile(r"Node (\d+), zone\s+(\w+)\s*$")
@@ -42,7 +43,7 @@ class Report:
 
 def looks_like(text: str) -> bool:
     """Tell whether a text is a /proc/zoneinfo."""
-    return re.search(r"(?m)^Node \d+, zone\s+\w+\s*$", text) is not None
+    return re.search(r"(?m)^[ \t>]*+Node \d+, zone\s+\w+\s*$", text) is not None
 
 
 def parse(text: str, source: str = "<text>") -> Report:
@@ -53,9 +54,8 @@ def parse(text: str, source: str = "<text>") -> Report:
     ReadError
         No zone, or one that lacks some of `NAMES`.
     """
-    lines = text.splitlines()
-    report = Report(source, len(lines))
-    for number, line in enumerate(lines, 1):
+    report = Report(source, len(text.splitlines()))
+    for number, line in ((one.number, one.text) for one in lines(text)):
         if head := _ZONE.match(line):
             report.zones.append(Zone(int(head[1]), head[2], number))
         elif not report.zones or (line and not line[0].isspace()):

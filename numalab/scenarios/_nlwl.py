@@ -25,7 +25,7 @@ SCAN_PAGES = 8
 #: Instructions to write the 1024 integers of a page, one by one.
 FILL_PAGE = 5 * 1024
 #: Pages of the program itself that a process maps. They lie where its file was first read, and the traces count them.
-#: Fitted: S0 r1, 140 pages; S2 r1, 242; the mean. Not where nodes may be full: there they are no longer free at the start.
+#: Fitted: S0 r1, 140 pages; S2 r1, 242; the mean. Not where nodes may be full: there they are taken before the start.
 TEXT_PAGES = 190
 #: The .data array of cow, MB.
 DATA_MB = 1.0

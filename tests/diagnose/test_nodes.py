@@ -105,3 +105,9 @@ def test_a_node_that_took_its_part_before():
     # 20 % of the busiest on the other side
     assert ids(numastat([1_000_000, 0]), numastat([1_000_000, 200_000])) == [("one-node-unused", "node 1")]
     assert ids(numastat([1_000_000, 0]), numastat([1_000_000, 199_999])) == []
+
+
+def test_memory_of_which_only_the_total_is_known():
+    total = "".join(f"Node {node} MemTotal: 32000000 kB\n" for node in (0, 1))
+    (one,) = found(total).findings
+    assert one.id in ("nothing-wrong", "not-enough-data")

@@ -175,3 +175,14 @@ def test_the_catalog_is_whole():
         assert known.attempts or known.kind != "illness", id
         assert not known.thread or known.thread in THREADS, id
     assert finding("balancing-off", "Off.", [Evidence("x", 0.0)], "high").kind == "information"
+
+
+def test_allocations_without_hits_and_misses():
+    """numa_foreign alone shows no illness, and does not show that there is none."""
+    (one,) = found("  node0 node1\nnuma_foreign 5 6\n").findings
+    assert one.id == "not-enough-data"
+    assert "numa_miss and numa_hit are missing" in one.says
+    assert [(each.what, each.value) for each in one.evidence] == [
+        ("numa_foreign of node 0", 5),
+        ("numa_foreign of node 1", 6),
+    ]

@@ -7,7 +7,9 @@ from functools import partial
 import pytest
 
 from numalab.readers import formats, lkp
+from numalab.readers._text import ReadError
 from numalab.readers.lkp import Cell, parse
+from numalab.readers.mixed import read_text
 from tests.readers.helpers import golden, refuses
 
 MAIL = golden("lkp", "086.txt")
@@ -312,3 +314,23 @@ def test_a_dataset_needs_counters():
     reading = formats.read("   515.95           -50.0%     257.98        filebench.sum\n", "x.txt")
     with pytest.raises(ValueError, match=r"^x.txt: holds no counter of /proc/vmstat"):
         reading.dataset()
+
+
+def test_a_total_that_names_nothing_is_skipped():
+    text = golden("lkp", "2013.txt")
+    at, row = next((i, line) for i, line in enumerate(text.split("\n"), 1) if "TOTAL" in line)
+    report = parse(text.replace(row, row[: row.index("TOTAL") + len("TOTAL")]))
+    assert [skip.line for skip in report.skipped if "TOTAL does not say" in skip.reason] == [at]
+
+
+def test_a_negative_value():
+    """-15 is 50 % more than -10, and "-10" no change."""
+    (table,) = parse("    -10           +50.0%        -15        sched_debug.cfs_rq:/.spread0.avg\n").tables
+    assert [cell.mean for cell in table.rows[0].cells] == [-10, -15]
+    assert table.rows[0].changes == (50,)
+
+
+def test_a_negative_counter():
+    row = "     -9           +0.0%         -9        proc-vmstat.numa_pages_migrated\n"
+    with pytest.raises(ReadError, match=r"^x:1: -9 for a counter, which is never negative"):
+        read_text(row, "x")

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 import numalab
 from numalab.readers import mixed
+from numalab.readers._text import ReadError
 from numalab.readers.formats import FormatError
+from numalab.readers.mixed import read, read_text
 from tests.readers.helpers import GOLDEN, golden
 
 PASTE = golden("mixed.txt")
@@ -216,3 +219,40 @@ def test_a_folder_of_nothing(tmp_path):
         mixed.read(tmp_path)
     with pytest.raises(FormatError, match="give a format with a file only"):
         mixed.read(tmp_path, format="vmstat")
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r\r\n", "\r"])
+def test_line_ends(end):
+    (part,) = read_text(f"numa_hit 5{end}numa_miss 6{end}", "x")
+    assert part.tables[0].rows == (("numa_hit", 5), ("numa_miss", 6))
+
+
+@pytest.mark.parametrize("name", ["vmstat/log.txt", "numa_maps/log.txt", "tasks/log.txt", "record/guest.txt"])
+def test_logs_in_mails(name):
+    """Quote marks and other line ends change no value."""
+    text = golden(*name.split("/"))
+    want = read_text(text, "x").dataset()
+    for changed in (text.replace("\n", "\r\n"), "".join(f"> {line}\n" for line in text.splitlines())):
+        assert read_text(changed, "x").dataset().equals(want)
+
+
+def test_no_format_is_said_in_one_line():
+    """With the formats that the words speak for, and where all are listed."""
+    for text, hint in (("pgfault 12\n", "; perhaps vmstat, by its words: force it with --format"), ("slow\n", "")):
+        with pytest.raises(FormatError) as caught:
+            read_text(text, "x")
+        said = "x: looks like no format that numalab reads"
+        assert str(caught.value) == f"{said}{hint}; numalab read --help lists all"
+
+
+def test_what_is_no_text():
+    with pytest.raises(FormatError, match=r"^x: is no text"):
+        read_text("\x7fELF\x02\x01\x00\x00\x00", "x")
+    with pytest.raises(ReadError, match=r"^x: is empty"):
+        read_text("\0" * 100, "x")
+
+
+@pytest.mark.parametrize("folder", ["/", "/proc"])
+def test_live_folders_are_refused(folder):
+    with pytest.raises(ReadError, match="name the files to read"):
+        read(Path(folder))

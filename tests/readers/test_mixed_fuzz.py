@@ -189,5 +189,5 @@ def test_work_grows_as_the_text_does(name):
 def test_endless_lines_do_not_hang(bit):
     """Patterns that try again at each character would take minutes here."""
     line = bit * (60_000 // len(bit))
-    text = f"numa_hit {line}x\n{line}\nnode 0 cpus: {line}\n7f0000000000 default {line}\nanon {line}\n"
+    text = f"numa_hit {line}x\n{line}x y\n{line}\nnode 0 cpus: {line}\n7f0000000000 default {line}\nanon {line}\n"
     attempt((text + "numa_hit 5\nnuma_hint_faults 2\n").encode())

@@ -307,3 +307,12 @@ def test_dataset_with_the_old_labels():
     ]
     assert ds.numa.migrations_per_fault().values == pytest.approx([4.76, 48.2], abs=0.05)
     assert np.isnan(formats.read(golden("mmtests", "044.txt"), "x").dataset().numa.local_share().values).all()
+
+
+def test_a_number_too_many_is_no_part_of_a_total():
+    """As where a terminal cut a value in two: 170160298 is 170 and 160298 then."""
+    head = "            base      new\n"
+    rows = "NUMA alloc hit 1000 2000\nNUMA alloc local 10 170 160298\n"
+    report = parse(head + rows)
+    assert [row.label for table in report.tables for row in table.rows] == ["NUMA alloc hit"]
+    assert [(skip.line, skip.reason[:18]) for skip in report.skipped] == [(3, "expected 2 columns")]

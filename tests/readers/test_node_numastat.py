@@ -2,7 +2,11 @@
 
 from functools import partial
 
+import pytest
+
 from numalab.readers import formats, node_numastat
+from numalab.readers._text import ReadError
+from numalab.readers.mixed import read_text
 from tests.readers.helpers import golden, refuses
 
 LOG = golden("numastat", "log.txt")
@@ -117,3 +121,38 @@ def test_pcp_numastat():
         ("interleave_hit", 1, 2),
         ("local_node", 12, 34),
     )
+
+
+def test_a_number_too_many_is_no_total():
+    """Only a head that ends in "Total" has a column more than nodes."""
+    head = "        node0 node1\n"
+    refuses(node_numastat.parse, f"{head}numa_hit 1 2 3\n", 2, "expected 2 numbers", "got 3")
+    refuses(node_numastat.parse, "numa_hit 1 2\nnuma_miss 3 4\n", 1, "2 numbers", "needs a head like 'node0 node1'")
+    (sample,) = node_numastat.parse("   Node 0 Node 1 Total\nNuma_Hit 1.00 2.00 3.00\n").samples
+    assert sample.printed == {0: {"numa_hit": 1.0}, 1: {"numa_hit": 2.0}}
+
+
+def test_names_with_capitals_are_in_mb():
+    """Also where the title that says so was not copied: 2 MB are 512 pages of 4 KiB."""
+    report = node_numastat.parse("   Node 0 Node 1\nNuma_Hit 1.00 2.00\nNuma_Miss 0.00 0.50\n")
+    assert report.samples[0].nodes[1] == {"numa_hit": 512, "numa_miss": 128}
+    assert [line for line, _ in report.guesses] == [2]
+
+
+def test_a_node_twice_in_the_head():
+    refuses(node_numastat.parse, "  node0 node0\nnuma_hit 1 2\n", 1, "a node comes twice")
+
+
+def test_a_row_with_a_number_too_few_is_not_of_vmstat():
+    with pytest.raises(ReadError, match=r"^x:2: expected 2 numbers, one for each node, got 1"):
+        read_text("  node0 node1\nnuma_hit 1\n", "x")
+
+
+def test_wrapped_rows():
+    text = "  node0 node1\nnode8\nnuma_hit 11 12\n13\nnuma_miss 21 22\n23\n"
+    (sample,) = node_numastat.parse(text).samples
+    assert {node: tuple(values.values()) for node, values in sample.nodes.items()} == {
+        0: (11, 21),
+        1: (12, 22),
+        8: (13, 23),
+    }

@@ -126,3 +126,16 @@ def test_mappings_without_pages_make_no_run():
 
 def test_a_number_that_is_too_long():
     refuses(numa_maps.parse, "7f0000000000 default N0=9999999999999\n", 1, "expected a number after N0=")
+
+
+def test_a_node_twice_in_a_line():
+    refuses(
+        numa_maps.parse, "7f0000000000 default anon=9 N0=4 N0=5 kernelpagesize_kB=4\n", 1, "N0= for the second time"
+    )
+
+
+def test_wrapped_lines():
+    whole = "7f0000000000 default anon=9 dirty=9 N0=4 N1=5 kernelpagesize_kB=4\n"
+    broken = whole.replace(" N0", "\nN0")
+    (process,) = numa_maps.parse(broken * 2).processes
+    assert [(one.nodes, one.line) for one in process.mappings] == [({0: 4, 1: 5}, 1), ({0: 4, 1: 5}, 3)]

@@ -7,6 +7,7 @@ the tool to bpftrace's user-tools (2024), shortened; bcc.txt from that of bcc (2
 import pytest
 
 from numalab.readers import numamove
+from numalab.readers._moved import read_numamove
 from numalab.readers.numamove import Change, parse
 from tests.readers.helpers import golden, refuses
 
@@ -16,7 +17,7 @@ HEAD = "TIME      NUMA_migrations NUMA_migrations_ms\n"
 
 
 def test_counters_rise_from_the_first_sample_on():
-    ds = numamove.read(STORM, "x").dataset()
+    ds = read_numamove(STORM, "x").dataset()
     calls = ds.counters.sel(counter="numa_migrations").values[0]
     # 31576, then 31705 more
     assert calls[:2].tolist() == [31576, 63281]
@@ -32,7 +33,7 @@ def test_over_midnight():
 
 
 def test_two_rows_of_one_second_are_one_in_the_run():
-    ds = numamove.read(HEAD + "10:00:00 1 0\n10:00:00 2 0\n10:00:01 3 0\n", "x").dataset()
+    ds = read_numamove(HEAD + "10:00:00 1 0\n10:00:00 2 0\n10:00:01 3 0\n", "x").dataset()
     assert ds.time.values.tolist() == [0, 1]
     assert ds.counters.sel(counter="numa_migrations").values.tolist() == [[3, 6]]
 
@@ -42,7 +43,7 @@ def test_numasched():
     assert len(report.changes) == 5
     assert report.changes[1] == Change(0, 722, 722, 3, 0, "jbd2/vda2-8", 6)
     assert report.changes[4] == Change(0, 850, 860, 2, 0, "gdbus", 9)
-    reading = numamove.read(SCHED, "x")
+    reading = read_numamove(SCHED, "x")
     assert reading.table("changes of node").get("2", "1") == 1
     assert reading.table("changes of node").get("0", "1") == 0
     ds = reading.dataset()
@@ -62,7 +63,7 @@ def test_numasched_of_bcc_without_threads():
 
 def test_nodes_keep_their_numbers():
     text = "TIME     PID      TID      SRC_NID     DST_NID  COMM\n10:19:30 41       41       8        -> 252        x\n"
-    assert numamove.read(text, "x").dataset().node.values.tolist() == [8, 252]
+    assert read_numamove(text, "x").dataset().node.values.tolist() == [8, 252]
 
 
 @pytest.mark.parametrize("text", [STORM, SCHED])

@@ -66,3 +66,25 @@ def test_a_mail_without_line_ends():
     # a few comparisons in a long line are no quote marks
     long = "a > b and c > d " + "x" * 200
     assert texts(long) == [(1, long)]
+
+
+def test_lists_and_grep_put_different_marks():
+    """A list has a blank behind its numbers; behind those of grep blanks are the line's own."""
+    assert texts("1: a\n2:   b\n3:\n4: c\n") == [(1, "a"), (2, "  b"), (3, ""), (4, "c"), (5, "")]
+    assert texts("9:a\n10:  b\n11: c\n") == [(1, "a"), (2, "  b"), (3, " c"), (4, "")]
+
+
+def test_a_list_of_rows_that_begin_with_numbers():
+    assert texts("1. 53693 a\n2.\n3.   20 b\n")[2] == (3, "  20 b")
+    # values with decimals
+    assert texts("1.5 a\n2.5 b\n3.5 c\n")[0] == (1, "1.5 a")
+
+
+def test_what_a_terminal_does_not_show():
+    text = "\x1b]0;db1: ~\x07\x1b[?2004hnuma_hit 5\x00\x00\n\x0cN\x08Nu\x08uma\u00ad_miss\u00a0\u22126\n"
+    assert texts(text) == [(1, "numa_hit 5"), (2, "Numa_miss -6"), (3, "")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_encodings_of_two_and_four_bytes(encoding):
+    assert decode("numa_hit 5\n".encode(encoding)).lstrip("\ufeff") == "numa_hit 5\n"

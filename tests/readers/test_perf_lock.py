@@ -62,3 +62,10 @@ def test_what_is_wrong():
     lock = partial(refuses, perf_lock.parse_lock)
     lock("nothing\n", 0, "no table of perf lock")
     lock(golden("perf_lock", "stack.txt").split("\n")[0] + "\n", 0, "has no line", "cut off")
+
+
+def test_a_number_too_many():
+    """A time without a unit beside one that has one would be nanoseconds."""
+    text = golden("perf_lock", "contention.txt").replace("192.67 us", "192.67 7 us")
+    (skip,) = perf_lock.parse_lock(text).skipped
+    assert "192.67 7 us" in skip.text

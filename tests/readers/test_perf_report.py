@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from numalab.readers import formats, perf_report
+from numalab.readers._shares import read_perf_report
 from numalab.readers.perf_report import Link, Symbol
 from tests.readers.helpers import golden, refuses
 
@@ -130,7 +131,7 @@ def test_two_events_are_two_profiles():
         ("cycles", 12000, ["clear_page"]),
         ("faults", 3, ["main"]),
     ]
-    ds = perf_report.read(text, "x").dataset()
+    ds = read_perf_report(text, "x").dataset()
     assert ds.event.values.tolist() == ["cycles", "faults"]
 
 
@@ -143,7 +144,7 @@ def test_names_of_other_languages():
 
 
 def test_tables():
-    reading = perf_report.read(golden("perf_report", "ipi.txt"), "ipi.txt")
+    reading = read_perf_report(golden("perf_report", "ipi.txt"), "ipi.txt")
     assert reading.table("symbols").get("default_send_IPI_mask_sequence_phys", "self") == 52.69
     rows = {through: share for _, through, share in reading.table("chains").rows}
     assert rows["migrate_misplaced_page"] == pytest.approx(52.69 * 0.9728, abs=1e-3)

@@ -145,3 +145,18 @@ def test_values_only_have_no_faults():
     ds = formats.read("current_node=1, numa_group_id=5\n", "x").dataset()
     assert "faults" not in ds
     assert (ds.task_node.item(), ds.numa_group_id.item(), ds.node.values.tolist()) == (1, 5, [1])
+
+
+NODES = "".join(
+    f"numa_faults node={node} task_private=1 task_shared=2 group_private=3 group_shared={{}}{node}\n" for node in (0, 1)
+)
+
+
+def test_lines_of_nodes_that_come_again_are_of_another_look():
+    first, second = sched.parse(NODES.format(5, 5) + NODES.format(6, 6)).tasks
+    assert [task.faults[1].group_shared for task in (first, second)] == [51, 61]
+
+
+def test_wrapped_lines():
+    (task,) = sched.parse(NODES.format(5, 5).replace(" group_shared", "\ngroup_shared")).tasks
+    assert task.faults == {0: (1, 2, 3, 50), 1: (1, 2, 3, 51)}

@@ -22,6 +22,8 @@ from numalab.readers import (
     skip_reasons,
     tables,
 )
+from numalab.readers._moved import read_numamove
+from numalab.readers._shares import read_perf_report
 from numalab.readers._text import ReadError
 from tests.readers.helpers import GOLDEN, golden
 
@@ -39,8 +41,13 @@ PARSERS = {
 }
 READERS = {
     module.__name__.rpartition(".")[2]: module.read
-    for module in (perf_stat, perf_report, perf_script, autonuma_log, numamove, funclatency, skip_reasons)
-} | {"lkp": tables.read_lkp, "mmtests": tables.read_mmtests}
+    for module in (perf_stat, perf_script, autonuma_log, funclatency, skip_reasons)
+} | {
+    "perf_report": read_perf_report,
+    "numamove": read_numamove,
+    "lkp": tables.read_lkp,
+    "mmtests": tables.read_mmtests,
+}
 
 
 def texts(folder):
