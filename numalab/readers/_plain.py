@@ -19,12 +19,23 @@ Fill = Callable[[Parts], None]
 
 
 def build(parts: Parts, name: str, source: str, skipped: Sequence[Skipped]) -> xr.Dataset:
-    """Finish a dataset."""
+    """Finish a dataset.
+
+    Raises
+    ------
+    NoRunError
+        Nothing of it has a place in a run.
+    ReadError
+        A value that no run can have, such as a node that the text does not list.
+    """
     parts.finish()
     if not parts.variables and "run" not in parts.coords:
         raise NoRunError(source, 0, f"{name}: nothing in it that a run has; what there is, is in the tables (--json)")
     params = {"reader": name, "file": source, "skipped_lines": len(skipped)}
-    return runs.build(parts.variables, parts.coords, title=f"{name}: {source}", source="measured", params=params)
+    try:
+        return runs.build(parts.variables, parts.coords, title=f"{name}: {source}", source="measured", params=params)
+    except SchemaError as error:
+        raise ReadError(source, 0, f"{name}: its values make no run ({error}); was a line changed?") from error
 
 
 def single(fill: Fill, name: str, source: str, skipped: Sequence[Skipped]) -> Callable[[], xr.Dataset]:

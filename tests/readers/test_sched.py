@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from numalab.readers import formats, sched
+from numalab.readers._text import ReadError
 from numalab.readers.sched import NodeFaults
 from tests.readers.helpers import golden, refuses
 
@@ -160,3 +161,9 @@ def test_lines_of_nodes_that_come_again_are_of_another_look():
 def test_wrapped_lines():
     (task,) = sched.parse(NODES.format(5, 5).replace(" group_shared", "\ngroup_shared")).tasks
     assert task.faults == {0: (1, 2, 3, 50), 1: (1, 2, 3, 51)}
+
+
+def test_a_node_that_has_no_faults_listed():
+    reading = formats.read(f"current_node=9, numa_group_id=0\n{NODES.format(5, 5)}", "x")
+    with pytest.raises(ReadError, match=r"^x: sched: its values make no run \(.*task_node: 9 is not a label of node"):
+        reading.dataset()

@@ -29,3 +29,8 @@ def test_dataset():
 def test_what_is_wrong():
     refuses(zoneinfo.parse, TEXT[: TEXT.rindex("  managed")].rstrip() + "\n", 136, "DMA32 of node 1 lacks managed")
     refuses(zoneinfo.parse, "MemFree: 7\n", 0, "holds no zone")
+
+
+def test_quoted():
+    quoted = "".join(f"> {line}\n" for line in TEXT.splitlines())
+    assert formats.read(quoted, "x").dataset().equals(formats.read(TEXT, "x").dataset())
