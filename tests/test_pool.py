@@ -29,10 +29,9 @@ def wait_for(path):
 
 
 def in_turn(job, folder):
-    """Wait for the file of the job after this one, if there is one."""
+    """Wait for the file of the job after this one, if there is one; it comes with that job's result."""
     if job < 3:
         wait_for(folder / str(job + 1))
-    (folder / str(job)).touch()
     return 10 * job
 
 
@@ -65,8 +64,11 @@ def where(job):
 
 
 def test_results_come_as_they_are_finished(tmp_path):
-    # each job waits for the one after it, so the last is finished first
-    found = list(pool.results(partial(in_turn, folder=tmp_path), [1, 2, 3], processes=3))
+    # each job waits until the result of the one after it is there, so the last is finished first
+    found = []
+    for job, result in pool.results(partial(in_turn, folder=tmp_path), [1, 2, 3], processes=3):
+        found.append((job, result))
+        (tmp_path / str(job)).touch()
     assert found == [(3, 30), (2, 20), (1, 10)]
 
 
