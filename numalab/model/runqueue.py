@@ -40,7 +40,6 @@ def _end(state: State, now: Ints) -> None:
     due &= state.cpu >= 0
     if not due.any():
         return
-    state.ended |= due
     state.end_ns[due] = np.broadcast_to(now[:, None], due.shape)[due]
     for t in np.flatnonzero(due.any(axis=0)):
         r = np.flatnonzero(due[:, t])

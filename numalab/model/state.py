@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numalab.kernel import Kernel, table
-from numalab.layout import BASE, HUGE, RANDOM, SEQUENTIAL, Ints, Layout
+from numalab.layout import BASE, HUGE, RANDOM, SEQUENTIAL, Bools, Ints, Layout
 from numalab.model import draws, topology, windows
 from numalab.model.params import DEFAULTS
 
@@ -251,7 +251,7 @@ class State:
         self.running = np.zeros((runs, tasks), np.bool_)
         self.slice_ns = zeros(tasks)
         self.not_started = np.ones(runs, np.bool_)
-        self.ended, self.end_ns = np.zeros((runs, tasks), np.bool_), zeros(tasks)
+        self.end_ns = full(-1, tasks)
         self.cur = full(-1, one.cpus)
         self.queue_changed = np.ones(runs, np.bool_)
         self.maybe_uneven = np.ones(runs, np.bool_)
@@ -271,6 +271,11 @@ class State:
         work = np.zeros((self.runs, self.layout.tasks), np.int64)
         np.add.at(work.T, self.layout.access_task, self.access_work.T)
         return work
+
+    @property
+    def ended(self) -> Bools:
+        """Which tasks have ended: (R, T)."""
+        return self.end_ns >= 0
 
     def put(self, r: Ints | int, t: Ints | int, cpu: Ints | int) -> None:
         """Put tasks on other CPUs; queues are stale until :func:`numalab.model.runqueue.requeue`."""
