@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from numalab.derived import growth
 from numalab.readers import lkp, mmtests
-from numalab.readers.tables import MMTESTS_COUNTERS
+from numalab.readers.tables import MMTESTS_COUNTERS, mmtests_counters
 from numalab.runs import provenance
 from numalab.schema import BALANCER_MOVE, TABLES, VARIABLES, is_time
 
@@ -418,6 +418,7 @@ def from_mmtests(report: mmtests.Report, runs: Sequence[int] | None = None) -> l
         Runs behind the means of each kernel (or one number for all), which the tables do not say.
     """
     sides: dict[str, Side] = {}
+    counters = mmtests_counters(report)
     for table in report.tables:
         counts = _runs(runs, len(table.kernels)) or (None,) * len(table.kernels)
         beside = {(row.statistic, row.metric): row for row in table.rows}
@@ -427,7 +428,7 @@ def from_mmtests(report: mmtests.Report, runs: Sequence[int] | None = None) -> l
         for row in table.rows:
             if row.statistic not in _MEANS and row.metric in means:
                 continue  # goes with the mean
-            quantity = _mmtests_quantity(row)
+            quantity = _mmtests_quantity(row, counters)
             for i, kernel in enumerate(table.kernels):
                 if np.isnan(row.values[i]):
                     continue
@@ -456,7 +457,7 @@ def _beside(rows: Mapping[Key, mmtests.Row], statistic: str, metric: str, i: int
 _MEANS = ("Amean", "Hmean", "Gmean", "Mean")
 
 
-def _mmtests_quantity(row: mmtests.Row) -> Quantity:
+def _mmtests_quantity(row: mmtests.Row, counters: Mapping[str, str]) -> Quantity:
     better = {True: "lower", False: "higher", None: ""}[row.lower_is_better]
     if row.statistic in _MEANS:
         name = row.metric
@@ -465,8 +466,8 @@ def _mmtests_quantity(row: mmtests.Row) -> Quantity:
         counter = name in MMTESTS_COUNTERS.values() or (known and known.cumulative and "task" not in known.dims)
         units = "percent" if name.endswith("%") else "1"
         return Quantity(name, units, better or _BETTER.get(name, ""), VMSTAT if counter else own)
-    if row.statistic in ("", "Ops") and row.metric in MMTESTS_COUNTERS:
-        name = MMTESTS_COUNTERS[row.metric]
+    if row.statistic in ("", "Ops") and row.metric in counters:
+        name = counters[row.metric]
         return Quantity(name, "1", _BETTER.get(name, ""), VMSTAT)
     if row.metric == "NUMA hint local percent":
         return Quantity(LOCAL_SHARE, "percent", "higher")

@@ -159,3 +159,13 @@ def test_names_of_lkp(quantity, stat):
 def test_values_of_one_run():
     values = sides.sample([5.0, np.nan])
     assert (values.mean, values.stddev, values.n, values.without) == (5.0, None, 1, 1)
+
+
+def test_counters_in_tables_of_2012_and_later():
+    """ "NUMA PTE updates" was the kernel's counter until huge pages were counted apart; then it is a difference."""
+    *_, last = sides.from_mmtests(mmtests.parse(golden("mmtests", "2012.txt")))
+    quantity, values = last.samples["", "numa_pte_updates"]
+    assert (quantity.origin, values.mean) == (VMSTAT, 301160396)
+    later, *_ = sides.from_mmtests(mmtests.parse(golden("mmtests", "five.txt")))
+    assert later.samples["", "numa_pte_updates"][1].mean == 2517600
+    assert later.samples["", "Ops_NUMA_PTE_updates"][0].origin == MMTESTS

@@ -31,9 +31,8 @@ def _text(found: Diagnosis) -> str:
 
 
 def _finding(one: Finding) -> str:
-    kind = "" if one.kind == "illness" else f", {one.kind}"
     side = f", {one.side}" if one.side else ""
-    lines = [f"{one.id}{side} (confidence {one.confidence}{kind})", wrap(one.says, 2)]
+    lines = [f"{one.id}{side} ({one.standing})", wrap(one.says, 2)]
     lines += [wrap(evidence_line(each), 4, 6) for each in one.evidence]
     lines += [wrap(f"Why it matters: {one.why}", 2)]
     if one.attempts:
@@ -44,12 +43,13 @@ def _finding(one: Finding) -> str:
 
 
 def _costs(costs: tuple[Cost, ...]) -> str:
-    lines = ["what balancing cost, estimated:"]
+    lines = ["what balancing cost, in two estimates:"]
     for one in costs:
         accesses = f"{number(one.accesses_millions)} million memory accesses (mmtests' AutoNUMA cost)"
         copies = f"{number(one.with_copy_millions)} million with the copying of pages"
         time = f"{number(one.cpu_seconds)} s of CPU time"
         busy = f", {100 * one.cpus_busy:.3g} % of one CPU over {number(one.seconds)} s" if one.cpus_busy else ""
         lines.append(wrap(f"{one.side}: {accesses}; {copies}; {time}{busy}", 2, 4))
+    lines += [wrap(each, 2, 4) for each in costs[0].meaning]
     lines += [wrap(f"assumed: {each}", 2, 4) for each in costs[0].assumptions]
     return "\n".join(lines)

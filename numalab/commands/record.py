@@ -86,7 +86,7 @@ def _follow(args: Namespace) -> Follow:
 
 def _until(args: Namespace) -> str:
     ends = [f"for {args.seconds:g} s"] if args.seconds is not None else []
-    ends += ["until the command ends"] if args.command else ["until they end"] if args.pid else []
+    ends += ["until the command ends"] if args.command else ["until they end"] if args.pid or args.cgroup else []
     return " or ".join([*ends, "until Ctrl-C"])
 
 

@@ -213,7 +213,7 @@ def finding(
     id: str,
     says: str,
     evidence: Sequence[Evidence],
-    confidence: Confidence,
+    confidence: Confidence | None,
     side: str = "",
     attempts: tuple[str, ...] = (),
 ) -> Finding:
@@ -226,7 +226,7 @@ def finding(
     says : str
     evidence : sequence of Evidence
         At least one.
-    confidence : {"high", "medium", "low"}
+    confidence : {"high", "medium", "low"} or None
     side : str
     attempts : tuple of str
         What to try before what is always tried.

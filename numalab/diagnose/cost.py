@@ -15,9 +15,9 @@ def cost(side: Side) -> Cost | None:
     pte, faults, migrated = (side.value(name) for name in _COUNTED)
     if pte is None or faults is None or migrated is None or not (pte or faults or migrated):
         return None
-    marks = pte * (DEFAULTS["pte_scan_ns"] + DEFAULTS["pte_update_ns"])
+    mark = DEFAULTS["pte_scan_ns"] + DEFAULTS["pte_update_ns"]
     move = DEFAULTS["migrate_ns"] + DEFAULTS["copy_page_ns"] + DEFAULTS["unmap_ns"]
-    nanoseconds = marks + faults * DEFAULTS["hint_fault_ns"] + migrated * move
+    nanoseconds = pte * mark + faults * DEFAULTS["hint_fault_ns"] + migrated * move
     return Cost(
         side.name or side.source,
         float(autonuma_cost(pte, faults, migrated)),
@@ -25,11 +25,16 @@ def cost(side: Side) -> Cost | None:
         nanoseconds / 1e9,
         side.seconds,
         (
-            f"mmtests: {COST_PTE} accesses a mark, {COST_FAULT} a fault, {COST_MIGRATE} a page moved; "
-            f"with the copy {COST_COPY} more, which mmtests computes and drops",
-            f"CPU time, as the model has it: {DEFAULTS['pte_scan_ns'] + DEFAULTS['pte_update_ns']} ns a mark, "
-            f"{DEFAULTS['hint_fault_ns']} ns a fault, {move} ns a page moved "
-            "that one process maps; no waiting and no interrupts",
+            f"mmtests' AutoNUMA cost counts memory accesses: {COST_PTE} a mark, {COST_FAULT} a fault, "
+            f"{COST_MIGRATE} a page moved (with the copy {COST_COPY} more, which mmtests computes and drops); quote it "
+            "beside tables of mmtests",
+            f"CPU time counts nanoseconds at the model's prices: {mark} a mark, {DEFAULTS['hint_fault_ns']} a fault, "
+            f"{move} a page moved, copy included; quote it to say what share of the machine balancing took",
+            f"they differ because a fault costs mmtests {COST_FAULT // COST_MIGRATE} times what a page moved does, and "
+            f"the model {DEFAULTS['hint_fault_ns'] / move:.1g} times; and because an access has no fixed time",
+        ),
+        (
+            "a page moved is mapped by one process; nothing waits, and nothing is interrupted",
             "pages looked at and not marked are not counted, nor what a better place saved",
         ),
     )

@@ -52,7 +52,7 @@ def contradictions(facts: Facts) -> Iterator[tuple[Finding, Side]]:
             part, whole = side.value(less), side.value(more)
             if part is not None and whole is not None and part > whole * (1 + SLACK):
                 says = f"{less} counts a part of {more}, but is above it."
-                yield finding("counters-contradict", says, side.evidence(less, more), "high", side.name), side
+                yield finding("counters-contradict", says, side.evidence(less, more), None, side.name), side
         printed, share = side.value("printed local percent"), side.share
         if printed is not None and share is not None and abs(printed - 100 * share) > PERCENT_SLACK:
             evidence = [
@@ -60,7 +60,7 @@ def contradictions(facts: Facts) -> Iterator[tuple[Finding, Side]]:
                 side.derived("local share of the counts", 100 * share, "percent"),
             ]
             says = "The printed percentage is not that of the counts beside it."
-            yield finding("counters-contradict", says, evidence, "high", side.name), side
+            yield finding("counters-contradict", says, evidence, None, side.name), side
 
 
 def findings(side: Side) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def findings(side: Side) -> Iterator[Finding]:
     if _off(side):
         hits = side.value("numa_hit")
         says = "All counters of balancing are 0" + (f" beside {hits:,.0f} allocations." if hits else ".")
-        yield finding("balancing-off", says, side.evidence(*_BALANCING, "numa_hit"), "high", side.name)
+        yield finding("balancing-off", says, side.evidence(*_BALANCING, "numa_hit"), None, side.name)
     if side.faults >= FEWEST_FAULTS:
         yield from _without_benefit(side)
         yield from _ping_pong(side)
@@ -147,7 +147,7 @@ def _churn(side: Side) -> Iterator[Finding]:
             "so does memory on the wrong node. The rows of demotion would tell."
         )
         how = ("grep -E 'pgdemote|pgpromote' /proc/vmstat", "numactl -H: does a node have memory and no CPUs?")
-        yield finding("not-enough-data", says, evidence, "high", side.name, how)
+        yield finding("not-enough-data", says, evidence, None, side.name, how)
     elif demoted >= CHURN_PAGES and CHURN[0] <= promoted / demoted <= CHURN[1]:
         evidence.append(side.derived("pages promoted per page demoted", promoted / demoted))
         says = f"{promoted:,.0f} pages went to the fast tier and {demoted:,.0f} out of it: each pushes another out."

@@ -71,14 +71,14 @@ def contradictions(facts: Facts) -> Iterator[tuple[Finding, Side, int | None]]:
             if _apart(hit + miss, local + other) > IDENTITY:
                 says = f"hit + miss and local + other count the same pages of node {node}, and differ."
                 evidence = [counts[name].evidence(side.name) for name in names]
-                yield finding("counters-contradict", says, evidence, "high", f"node {node}"), side, node
+                yield finding("counters-contradict", says, evidence, None, f"node {node}"), side, node
         every = [counts for counts in side.nodes.values() if {"numa_miss", "numa_foreign"} <= set(counts)]
         misses, foreign = (sum(counts[name].value for counts in every) for name in ("numa_miss", "numa_foreign"))
         if len(every) == len(side.nodes) > 1 and _apart(misses, foreign) > SUMS:
             evidence = [counts[name].evidence(side.name) for counts in every for name in ("numa_miss", "numa_foreign")]
             evidence += [side.derived("misses of all nodes", misses), side.derived("foreign of all nodes", foreign)]
             says = "Each miss of one node is foreign to another, but the sums differ."
-            yield finding("counters-contradict", says, evidence, "high", side.name), side, None
+            yield finding("counters-contradict", says, evidence, None, side.name), side, None
 
 
 def _apart(one: float, other: float) -> float:

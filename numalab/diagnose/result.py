@@ -48,7 +48,9 @@ class Finding:
         The finding in a sentence.
     evidence : tuple of Evidence
         Never empty.
-    confidence : {"high", "medium", "low"}
+    confidence : {"high", "medium", "low"} or None
+        How sure the conclusion is; None where nothing is concluded: numbers that contradict each other, that are all 0,
+        or that are too few.
     side : str
         Column, snapshot, process or node it is about; empty: all.
     why : str
@@ -65,12 +67,17 @@ class Finding:
     kind: Kind
     says: str
     evidence: tuple[Evidence, ...]
-    confidence: Confidence
+    confidence: Confidence | None
     side: str
     why: str
     attempts: tuple[str, ...]
     kernels: tuple[tuple[str, str], ...]
     thread: str
+
+    @property
+    def standing(self) -> str:
+        """Its kind, and how sure it is where something is concluded."""
+        return f"{self.kind}, confidence {self.confidence}" if self.confidence else self.kind
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,8 @@ class Cost:
         By the prices of faults, marks and copies in `numalab.model.params`.
     seconds : float or None
         Length of the record; None where the counts are since boot or the input does not say.
+    meaning : tuple of str
+        What each estimate counts and when to quote it; why they differ.
     assumptions : tuple of str
     """
 
@@ -94,6 +103,7 @@ class Cost:
     with_copy_millions: float
     cpu_seconds: float
     seconds: float | None
+    meaning: tuple[str, ...]
     assumptions: tuple[str, ...]
 
     @property
@@ -150,7 +160,7 @@ class Diagnosis:
         return "\n\n".join(["\n".join(lines_of(one)) for one in self.findings])
 
 
-_SURE = {"high": 0, "medium": 1, "low": 2}
+_SURE = {None: 0, "high": 0, "medium": 1, "low": 2}
 _KINDS = {"illness": 0, "information": 1, "verdict": 2}
 
 
@@ -162,7 +172,7 @@ def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def lines_of(finding: Finding) -> list[str]:
     """Return one finding as lines of text."""
     side = f" ({finding.side})" if finding.side else ""
-    out = [f"{finding.id}{side}: {finding.kind}, confidence {finding.confidence}", f"  {finding.says}"]
+    out = [f"{finding.id}{side}: {finding.standing}", f"  {finding.says}"]
     out += ["  numbers:"] + [f"    {evidence_line(one)}" for one in finding.evidence]
     out += [f"  why it matters: {finding.why}"] if finding.why else []
     out += ["  try:"] + [f"    {one}" for one in finding.attempts] if finding.attempts else []

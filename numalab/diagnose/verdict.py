@@ -169,4 +169,4 @@ def verdict(found: Sequence[Finding], seen: Sequence[View]) -> Iterator[Finding]
         says = "; ".join(f"{view.what}: {view.lacks}" for view in lacking) or "The inputs hold nothing to judge."
         evidence = [one for view in lacking for one in view.evidence] or [Evidence("views of balancing or memory", 0.0)]
         how = tuple(dict.fromkeys(view.how for view in lacking if view.how)) or ("numactl -H; grep numa /proc/vmstat",)
-        yield finding("not-enough-data", f"{says}.".replace("..", "."), evidence, "high", attempts=how)
+        yield finding("not-enough-data", f"{says}.".replace("..", "."), evidence, None, attempts=how)

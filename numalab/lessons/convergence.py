@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ P, T = SHAPES[0]
 SECONDS = 15.0
 #: Threads a node of the mail's machine has room for at two per CPU, as in the mail.
 NODES, PLACES = 4, 40
+#: Threads more or less than the places of a node that a magnified figure shows.
+NEAR = 5
 SIGMA = PARAMETERS["balancer_sigma"].default
 AFTER_NAME, BEFORE_NAME = "with the series", "before the series"
 PATCH_WORDS = {
@@ -68,9 +71,12 @@ def trace() -> Printed:
 
 
 def trace_picture() -> plots.Picture:
-    """Return the same as a figure: threads by node."""
+    """Return the same as a figure: threads by node, and magnified what is left when most are home."""
     text = _data.read_text("published", published()["trace"]["file"])
-    return plots.perf({"the mail's run": perf_bench.to_dataset(perf_bench.parse(text))})
+    whole = plots.perf({"the mail's run": perf_bench.to_dataset(perf_bench.parse(text))})
+    (part,) = whole.parts
+    near = replace(part, title="the same, magnified", words="", window=(PLACES - NEAR, PLACES + NEAR))
+    return replace(whole, parts=[part, near])
 
 
 def stuck(label: str) -> Printed:

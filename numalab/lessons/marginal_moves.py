@@ -198,7 +198,7 @@ def model_table() -> Printed:
 
 def spreads() -> plots.Spans:
     """Return the counter of the report relative to before: the report's and each run of the model."""
-    report_name, model_name = "the report", "the model (dots: runs)"
+    report_name, model_name = "the report", "the model"
     series: dict[str, dict[str, plots.Span]] = {model_name: {}, report_name: {}}
     for load, test in TESTS.items():
         base = float(stored()[load, BASE].local().mean())

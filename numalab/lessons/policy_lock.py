@@ -25,7 +25,7 @@ NAMES = {
     "rcu": "RCU",
     "none": "no lock (empty tree)",
 }
-PER_THINK = "per time between two"
+PER_THINK = "in the time between two of a rank"
 #: Ranks, and look-ups to measure, of the simulation event by event.
 SIMULATED, LOOKUPS = (128, 448, 512, 640, 1024), 12_000
 #: The fitted times with units, the request for the lock's cache line taken as about 100 ns.
@@ -46,9 +46,9 @@ def times() -> Printed:
     """Return the fitted times, in lengths of the time between two look-ups of a rank."""
     one = fit()
     rows = [
-        ["lock held", f"{one.section:.2e}"],
-        ["one request for the lock's cache line", f"{one.request:.2e}"],
-        ["rest of the look-up, outside the lock", f"{one.outside:.2e}"],
+        ["lock held", f"{100 * one.section:.2g} %"],
+        ["one request for the lock's cache line", f"{100 * one.request:.2g} %"],
+        ["rest of the look-up, outside the lock", f"{100 * one.outside:.2g} %"],
     ]
     return Printed(table(["fitted to the mail's three shares", "of the time between two"], rows))
 
@@ -89,7 +89,7 @@ def constant() -> plots.Picture:
     """Return two locks whose hand-over always takes the same: one meets the mail at 512 ranks, one at 2048."""
     _, middle, most = published()["shares"]
     locks = {
-        f"meets {one['ranks']:,}": Lock("ticket", 1.0, _constant_section(one["ranks"], one["middle"]))
+        f"constant, meets {one['ranks']:,} ranks": Lock("ticket", 1.0, _constant_section(one["ranks"], one["middle"]))
         for one in (middle, most)
     }
     return plots.contention(locks, RANKS, marks(), who="ranks")
@@ -217,7 +217,7 @@ def explorer() -> Explorer:
         return {NAMES[kind]: _computation(kind, values) for kind in ("ticket", values["beside"])}
 
     def draw(results: Mapping[str, Solution], values: Mapping[str, Any]) -> plots.Picture:
-        return plots.contention(results, marks=marks(), per="1/s", who="ranks")
+        return plots.contention(results, marks=marks(), per="per second", who="ranks")
 
     return Explorer(
         "Find the edge: how long, how often, which lock?", knobs, sides, draw, presets=presets, seeded=False

@@ -1,9 +1,8 @@
-"""The lesson of the scan overhead thread (``notebooks/30_scan_overhead.ipynb``)."""
+"""The lesson of the scan overhead thread (``notebooks/30_scan_overhead.ipynb``): runs, figures of them, widgets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +14,6 @@ from numalab.derived import growth
 from numalab.kernel import Kernel
 from numalab.model import pagefilter
 from numalab.model.record import READERS
-from numalab.patch_threads import Claim, scan_overhead
 from numalab.patch_threads.scan_overhead_cases import (
     COUNTERS,
     IPI_NS,
@@ -101,14 +99,15 @@ def settled(ds: xr.Dataset) -> xr.Dataset:
     return ds
 
 
-def _grown(ds: xr.Dataset, name: str) -> float:
+def grown(ds: xr.Dataset, name: str) -> float:
     """Return the growth of a counter at the end of a run, all tasks together, mean of all runs."""
     array = settled(ds)[name]
     dim = next(str(dim) for dim in array.dims if is_time(str(dim)))
     return float(growth(array).sum().item()) / ds.sizes["run"] if array.sizes[dim] > 1 else 0.0
 
 
-def _seconds(ds: xr.Dataset) -> float:
+def counted_s(ds: xr.Dataset) -> float:
+    """Return how many seconds of a run are counted."""
     times = settled(ds)["time"].values
     return float(times[-1] - times[0])
 
@@ -121,7 +120,7 @@ def fates(runs: Mapping[str, xr.Dataset], load: str = USUAL) -> plots.Parts:
 
 def _fates(ds: xr.Dataset) -> dict[str, float]:
     faults, local, moved, refused = (
-        _grown(ds, name) for name in ("numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated",
+        grown(ds, name) for name in ("numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated",
                                       "migrate_refused")
     )  # fmt: skip
     return {"local": local, "stays": faults - local - moved - refused, "moves": moved, "refused": refused}
@@ -133,7 +132,7 @@ def time_spent(runs: Mapping[str, xr.Dataset]) -> plots.Parts:
 
 
 def _time_spent(ds: xr.Dataset) -> dict[str, float]:
-    ran, kernel, waited = (_grown(ds, name) for name in ("task_run_ms", "task_sys_ms", "task_wait_ms"))
+    ran, kernel, waited = (grown(ds, name) for name in ("task_run_ms", "task_sys_ms", "task_wait_ms"))
     return {"work": ran - kernel, "in the kernel": kernel, "waiting for flushes": waited}
 
 
@@ -156,8 +155,8 @@ def scanner(runs: Mapping[str, xr.Dataset]) -> Curves:
 
 def work(ds: xr.Dataset) -> float:
     """Return the page visits of all threads, thousands a second, at the end of a run; 0 before anything is recorded."""
-    seconds = _seconds(ds)
-    return _grown(ds, "task_work_pages") / seconds / 1000 if seconds else 0.0
+    seconds = counted_s(ds)
+    return grown(ds, "task_work_pages") / seconds / 1000 if seconds else 0.0
 
 
 class FatesOverTime(plots.Beside):
@@ -178,44 +177,6 @@ class FatesOverTime(plots.Beside):
             for name, value in self._work.items()
         ]
         return f"{super().alt} Work done: {'; '.join(told)}."
-
-
-# ------------------------------------------------------------------------------------ the mail
-def mail_picture() -> plots.Spans:
-    """Return the mail's table: migrations and run time of each kernel, relative to 3.19."""
-    counts, seconds = published()["migrations"]["per_10s"], published()["run_time"]["seconds"]
-    spread = published()["migrations"]["spread"]
-    migrated = {
-        kernel: plots.Span.of_mean(count, count * spread.get(kernel, 0.0)).over(counts[OLD])
-        for kernel, count in counts.items()
-    }
-    times = {kernel: plots.Span.of_mean(value, 0.0).over(seconds[OLD]) for kernel, value in seconds.items()}
-    series = {"pages migrated in 10 s": migrated, "run time": times}
-    return plots.Spans("3.19 = 1", series, ends="what perf gave as its error", line=1.0)
-
-
-def mail_counters() -> Printed:
-    """Return the mail's counters of whole runs, and what they come to per second and per fault."""
-    mail, seconds = published()["vmstat"], _both()["seconds"] | published()["run_time"]["seconds"]
-    rows = []
-    for kernel, faults in mail["numa_hint_faults"].items():
-        scanned, local, moved = (
-            mail[f"numa_{name}"][kernel] for name in ("pte_updates", "hint_faults_local", "pages_migrated")
-        )
-        rows.append(
-            [
-                kernel, f"{seconds[kernel]} s", f"{scanned / 1e6:.1f} M", f"{faults / 1e6:.1f} M",
-                f"{scanned / seconds[kernel]:,.0f}", f"{100 * local / faults:.0f} %", f"{100 * moved / faults:.0f}",
-            ]
-        )  # fmt: skip
-    head = ["kernel", "run time", "PTE updates", "hint faults", "updates a second", "local", "moved of 100 faults"]
-    return Printed(table(head, rows))
-
-
-def _both() -> dict[str, Any]:
-    """Return the configuration with both options."""
-    found: dict[str, Any] = published()["configurations"][0]
-    return found
 
 
 # ------------------------------------------------------------------------------------ one page
@@ -307,33 +268,6 @@ def chances(runs: Mapping[str, xr.Dataset]) -> Printed:
     return Printed(table(["", "by the rule alone", "in the run, refused ones included"], rows))
 
 
-# ------------------------------------------------------------------------------------ the stored replay
-@lru_cache(maxsize=1)
-def claims() -> list[Claim]:
-    """Return the mail's claims with the answers of the stored replay."""
-    return scan_overhead.replay_stored().claims
-
-
-#: Options as short as an axis has room for.
-_SHORT = {"ag_stride=-1,bhash=101073": "both", "bhash=101073": "bhash", "ag_stride=-1": "stride", "defaults": "none"}
-
-
-def times() -> plots.Spans:
-    """Return the run times of all configurations relative to 3.19: the mail's, and those of the stored replay."""
-    mail: dict[str, plots.Span] = {}
-    model: dict[str, plots.Span] = {}
-    for one in claims():
-        if one.claim.startswith("run time, "):
-            options, kernel = one.claim.removeprefix("run time, ").removesuffix(" / 3.19").rsplit(", ", 1)
-            group = f"{_SHORT[options]}\n{kernel.removeprefix('4.0-')}"
-            mail[group] = plots.Span.of_mean(float(one.published), 0.0)
-            assert one.model is not None
-            assert one.low is not None
-            assert one.high is not None
-            model[group] = plots.Span(one.model, one.low, one.high)
-    return plots.Spans("run time, 3.19 = 1", {"the mail": mail, "the model": model}, ends="5-95 % of runs", line=1.0)
-
-
 # ------------------------------------------------------------------------------------ widgets
 SCANNED, REMOTE, MOVED = (
     "the scanner marks more pages a second",
@@ -354,16 +288,16 @@ def cause(runs: Mapping[str, xr.Dataset]) -> str:
     first, second = (settled(ds) for ds in before_after(runs).values())
 
     def ratio(part: str, whole: str | None = None) -> float:
-        values = [_grown(ds, part) / (_grown(ds, whole) if whole else 1) for ds in (first, second)]
+        values = [grown(ds, part) / (grown(ds, whole) if whole else 1) for ds in (first, second)]
         return values[1] / values[0]
 
     remote = [1 - float(ds.numa.local_share().mean()) for ds in (first, second)]
-    grown = {
+    rise = {
         SCANNED: ratio("numa_pte_updates"),
         REMOTE: remote[1] / remote[0],
         MOVED: ratio("numa_pages_migrated", "numa_hint_faults"),
     }
-    return max(grown, key=lambda name: grown[name])
+    return max(rise, key=lambda name: rise[name])
 
 
 def predict_chance() -> Predict:

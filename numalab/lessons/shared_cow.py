@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from numalab import _data, plots, runs
 from numalab.derived import growth, time_axis
+from numalab.model.params import DEFAULTS
 from numalab.patch_threads import Claim
 from numalab.patch_threads import shared_cow_report as report
 from numalab.patch_threads.shared_cow import from_stored
@@ -45,15 +46,16 @@ ONE = READINGS[144]
 READERS, INTS = published()["program"]["readers"], published()["program"]["ints"]
 SECONDS = float(published()["program"]["seconds"])
 COST_NS = ONE.per_mapping_ns
+ONE_MIGRATION_NS = Case("", ONE, BEFORE, READERS).migration_ns
 OFF_NAME, BEFORE_NAME, PATCH_NAME = "balancing off", "4.15", "with the patch"
 PATCH: dict[str, Any] = {"skip_shared_cow": "mapcount"}
 #: Recorded this often, s; the rest of what a run can record is not looked at here.
 OFTEN_S = 0.04
-RECORDED = ("numa_hint_faults", "numa_pages_migrated", "pages", "task_wait_ms", "task_work_pages")
+RECORDED = ("numa_hint_faults", "numa_pages_migrated", "pages", "task_run_ms", "task_wait_ms", "task_work_pages")
 LEFT_OUT = (
     "numa_pte_updates", "numa_huge_pte_updates", "numa_hint_faults_local", "pgmigrate_success", "pgmigrate_fail",
     "migrate_refused", "minor_faults", "migration_waits", "preferred_changes", "task_node", "preferred_nid",
-    "free_pages", "scan_period_ms", "numa_group_id", "total_numa_faults", "task_run_ms", "task_sys_ms", "scan_seq",
+    "free_pages", "scan_period_ms", "numa_group_id", "total_numa_faults", "task_sys_ms", "scan_seq",
 )  # fmt: skip
 EVERY: dict[str, float | None] = dict.fromkeys(RECORDED, OFTEN_S) | dict.fromkeys(LEFT_OUT)
 #: When two readers are sent to another node, and when that run ends, s; from where to where.
@@ -140,8 +142,7 @@ def waiting(given: Mapping[str, xr.Dataset], ints: int = INTS, *, seconds: float
     words = [f"{name}: {_words(ds, rates[name], first)}." for name, ds in given.items()]
     readers = next(iter(given.values())).sizes["task"]
     title = f"{readers:,} reader{'s' * (readers > 1)} of {ints:,} integers"
-    # the dashed line of the first side lies on top, so that lines which are equal are both seen
-    part = replace(drawn.parts[0], title=title, words=" ".join(words), lines=drawn.parts[0].lines[::-1])
+    part = replace(drawn.parts[0], title=title, words=" ".join(words))
     return replace(drawn, what="readers waiting", parts=[part])
 
 
@@ -168,6 +169,51 @@ def costs() -> Printed:
         whole = Case("", ONE, BEFORE, readers).migration_ns
         cells.append([f"{readers}", f"{whole / 1000:.1f}", f"{100 * readers * COST_NS / whole:.0f} %"])
     return Printed(table(["processes", "a migration [µs]", "of it to unmap"], cells, left=0))
+
+
+class LossPart(NamedTuple):
+    """What took CPU time from reading: how often, what each took [µs], and all of it [s, all CPUs together]."""
+
+    what: str
+    number: float | None
+    each_us: float | None
+    seconds: float
+
+
+def loss_parts(given: Mapping[str, xr.Dataset], name: str = BEFORE_NAME) -> list[LossPart]:
+    """Return what the loss of a side is made of, mean of all runs.
+
+    A reader that waits leaves its CPU idle here, so that all of it is lost. Migrations and hint faults are what they
+    cost each; scans are what is left.
+    """
+    ds = given[name]
+    whole = lost(given, name) / 100 * _of_all(given[OFF_NAME].task_run_ms) / 1000
+    counted = {
+        "migrations": (ds.numa_pages_migrated, ONE_MIGRATION_NS / 1000),
+        "hint faults": (ds.numa_hint_faults, DEFAULTS["hint_fault_ns"] / 1000),
+    }
+    parts = [LossPart("waiting for a page", None, None, _of_all(ds.task_wait_ms) / 1000)]
+    parts += [LossPart(what, _of_all(n), each, _of_all(n) * each / 1e6) for what, (n, each) in counted.items()]
+    return [*parts, LossPart("scans", None, None, whole - sum(part.seconds for part in parts))]
+
+
+def loss_table(given: Mapping[str, xr.Dataset], name: str = BEFORE_NAME) -> Printed:
+    """Return what the loss of a side is made of, in CPU time and in percent of the throughput."""
+    parts, whole = loss_parts(given, name), lost(given, name)
+    total = sum(part.seconds for part in parts)
+    cells = [
+        [part.what, "" if part.number is None else f"{part.number:,.0f}",
+         "" if part.each_us is None else f"{part.each_us:.1f}", f"{part.seconds:.2f}",
+         f"{whole * part.seconds / total:.2f} %"]
+        for part in parts
+    ]  # fmt: skip
+    cells.append(["together", "", "", f"{total:.2f}", f"{whole:.2f} %"])
+    return Printed(table([name, "number", "each [µs]", "of all CPUs [s]", "throughput lost"], cells))
+
+
+def _of_all(counter: xr.DataArray) -> float:
+    """Return the growth of a counter over a run, all tasks together, mean of all runs."""
+    return float(growth(counter).sum().item()) / counter.sizes["run"]
 
 
 # ------------------------------------------------------------------------------------ the mail, the stored replay

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from numalab import _data, plots
-from numalab.diagnose import Diagnosis, diagnose
+from numalab.diagnose import Diagnosis, Finding, diagnose
 from numalab.diagnose.collect import all_readings, collect
 from numalab.plots.verdicts import Counters
 from numalab.readers.mixed import read_text
@@ -184,8 +184,12 @@ class Judged(plots.VerdictMap):
     @property
     def alt(self) -> str:
         """The point, and what the diagnosis says."""
-        said = " ".join(f"{one.id} (confidence {one.confidence}): {one.says}" for one in self.found.findings)
-        return f"{super().alt} Verdict: {said}"
+        return f"{super().alt} Verdict: {' '.join(map(_said, self.found.findings))}"
+
+
+def _said(one: Finding) -> str:
+    sure = f" (confidence {one.confidence})" if one.confidence else ""
+    return f"{one.id}{sure}: {one.says}"
 
 
 def explorer() -> Explorer:

@@ -19,15 +19,15 @@ from numalab.plots.picture import (
     Sides,
     axis_of,
     end_of,
-    need,
+    held,
     over_seeds,
+    recorded,
     runs_words,
-    sides_of,
 )
 from numalab.text import table
 
-#: Columns of the drawn map, and times of the printed one.
-_COLUMNS, _TIMES = 480, 11
+#: Times of the printed map.
+_TIMES = 11
 #: Greys of the map, from no page to all pages of the array.
 _GREYS = ListedColormap([str(1 - 0.94 * k / 95) for k in range(96)])
 #: Share in percent from which a node is said to hold the array.
@@ -79,25 +79,18 @@ class Whereabouts(Picture):
         self.panels = len(self.sides)
 
     def draw(self, axes: Sequence[Axes]) -> None:
-        """Draw a row for each node; a sample holds until the next one."""
-        columns = np.linspace(0, self.end, _COLUMNS, endpoint=False) + self.end / _COLUMNS / 2
+        """Draw a row for each node."""
         count = len(self.labels)
         for ax, one in zip(axes, self.sides, strict=True):
-            sample = np.maximum(np.searchsorted(one.times, columns, side="right") - 1, 0)
-            picture = one.share[sample].T.copy()
-            picture[:, columns > max(one.times[-1], self.end / 200)] = np.nan
             ax.imshow(
-                picture, cmap=_GREYS, vmin=0, vmax=100, extent=(0, self.end, count - 0.5, -0.5), aspect="auto",
-                interpolation="nearest",
+                held(one.times, one.share, self.end), cmap=_GREYS, vmin=0, vmax=100,
+                extent=(0, self.end, count - 0.5, -0.5), aspect="auto", interpolation="nearest",
             )  # fmt: skip
-            style.dress(ax, one.name, "time [s]", "node" if ax is axes[0] else "")
-            ax.grid(visible=False)
-            for edge in range(1, count):
-                ax.axhline(edge - 0.5, color="#BBBBBB", lw=0.6)
+            style.dress(ax, one.name, "time [s]", "node" if ax is axes[0] else "", grid=False)
+            ax.hlines(np.arange(1, count) - 0.5, 0, self.end, color="#BBBBBB", lw=0.6)
             ax.set_yticks(range(count), [str(label) for label in self.labels])
         for percent, words in ((0, "no page of it"), (50, "half of it"), (100, "all of it")):
-            colour = [_GREYS(percent / 100)]
-            axes[0].scatter([], [], s=90, marker="s", c=colour, edgecolors="black", lw=0.5, label=words)
+            axes[0].add_line(style.box(_GREYS(percent / 100), words))
         style.key_below(axes)
 
     @property
@@ -141,16 +134,14 @@ def whereabouts(given: Sides, *, seconds: float | None = None) -> Whereabouts:
     seconds : float, optional
         Length of the time axis; default: that of the record.
     """
-    sides = sides_of(given)
+    sides = recorded(given, "pages")
     made, labels = [], []
-    for name, ds in sides.items():
-        need(ds, "pages")
-        dim = axis_of(ds, "pages")
+    for name, ds, dim in sides:
         pages = ds.pages.isel(run=0).sum("region").transpose(dim, "node").values.astype(float)
         total = np.maximum(1, pages.sum(axis=1, keepdims=True))
         made.append(Whereabout(name, ds[dim].values, 100 * pages / total))
         labels = ds.node.values.tolist()
-    return Whereabouts(made, labels, end_of(sides, seconds, "pages"))
+    return Whereabouts(made, labels, end_of(sides, seconds))
 
 
 def page_moves(given: Sides, *, seconds: float | None = None) -> Curves:
@@ -161,17 +152,15 @@ def page_moves(given: Sides, *, seconds: float | None = None) -> Curves:
     given, seconds
         As of :func:`whereabouts`; several runs become a band.
     """
-    sides = sides_of(given)
+    sides = recorded(given, "numa_pages_migrated", "pages")
     lines, words = [], []
-    for position, (name, ds) in enumerate(sides.items()):
-        need(ds, "numa_pages_migrated", "pages")
-        dim = axis_of(ds, "numa_pages_migrated")
+    for position, (name, ds, dim) in enumerate(sides):
         moves = ds.numa_pages_migrated.transpose("run", dim).values / pages_of(ds)
         lines.append(_line(name, ds[dim].values, moves - moves[:, :1], position))
         each = float(growth(ds.numa_pages_migrated).mean()) / pages_of(ds)
         words.append(f"{name}: within {ds[dim].values[-1]:.1f} s a page moves {each:.1f} times{runs_words(ds)}.")
     part = Panel("", lines, " ".join(words))
-    return Curves("moves of a page", "", [part], end_of(sides, seconds, "numa_pages_migrated"), 1.0, ".1f")
+    return Curves("moves of a page", "", [part], end_of(sides, seconds), 1.0, ".1f")
 
 
 def pages_on(given: Sides, node: int, *, seconds: float | None = None) -> Curves:
@@ -183,18 +172,16 @@ def pages_on(given: Sides, node: int, *, seconds: float | None = None) -> Curves
         As of :func:`whereabouts`; several runs become a band.
     node : int
     """
-    sides = sides_of(given)
+    sides = recorded(given, "pages")
     lines, words = [], []
-    for position, (name, ds) in enumerate(sides.items()):
-        need(ds, "pages")
-        dim = axis_of(ds, "pages")
+    for position, (name, ds, dim) in enumerate(sides):
         pages = ds.pages.sum("region").transpose("run", dim, "node").astype(float)
         share = (100 * pages.sel(node=node) / pages.sum("node")).values
         lines.append(_line(name, ds[dim].values, share, position))
         last = float(np.median(share[:, -1]))
         words.append(f"{name}: {last:.0f} % of the pages are on node {node} after {ds[dim].values[-1]:.1f} s.")
     part = Panel("", lines, " ".join(words))
-    return Curves(f"pages on node {node}", "%", [part], end_of(sides, seconds, "pages"), 100.0, ".0f")
+    return Curves(f"pages on node {node}", "%", [part], end_of(sides, seconds), 100.0, ".0f")
 
 
 def pages_of(ds: xr.Dataset) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +14,14 @@ from numalab.plots import style
 from numalab.plots.picture import (
     Floats,
     Picture,
+    Side,
     Sides,
     axis_of,
     end_of,
     listed,
     need,
     over_seeds,
+    recorded,
     runs_words,
     sides_of,
 )
@@ -56,11 +58,12 @@ class Line:
 
 @dataclass
 class Panel:
-    """Axes with lines; ``words`` tells what they show."""
+    """Axes with lines; ``words`` tells what they show, ``window`` is a value axis of its own."""
 
     title: str
     lines: list[Line]
     words: str = ""
+    window: tuple[float, float] | None = None
 
 
 @dataclass
@@ -78,6 +81,8 @@ class Curves(Picture):
         Where the value axis ends at least.
     form : str
         Format of the numbers in text.
+    band : str
+        What the numbers of several runs are, in text.
     """
 
     what: str
@@ -92,17 +97,17 @@ class Curves(Picture):
         self.panels = len(self.parts)
 
     def draw(self, axes: Sequence[Axes]) -> None:
-        """Draw the lines, all panels on one scale."""
+        """Draw the lines, all panels on one scale but those with a window."""
         highest = max((float(np.nanmax(x)) for x in self._drawn() if len(x) and not np.isnan(x).all()), default=1.0)
         top = max(self.top or 0.0, 1.05 * highest) or 1.0
         for ax, part in zip(axes, self.parts, strict=True):
-            for line in part.lines:
-                _draw_line(ax, line, self.end)
+            for position, line in enumerate(part.lines):
+                _draw_line(ax, line, self.end, position)
             label = f"{self.what} [{self.unit}]" if self.unit else self.what
             style.dress(ax, part.title, "time [s]", label if ax is axes[0] else "")
             ax.set_xlim(0, self.end)
-            ax.set_ylim(0, top)
-            if ax is not axes[0]:
+            ax.set_ylim(*(part.window or (0, top)))
+            if ax is not axes[0] and not part.window:
                 ax.tick_params(labelleft=False)
         style.key_below(axes)
 
@@ -137,12 +142,14 @@ class Curves(Picture):
         return " ".join(part.words for part in self.parts if part.words)
 
 
-def _draw_line(ax: Axes, line: Line, end: float) -> None:
+def _draw_line(ax: Axes, line: Line, end: float, position: int) -> None:
+    """Draw a line; the first, which is dashed, lies on top, so that lines which are equal are all seen."""
     colour, dashes, marker = line.look
     every = max(1, int(len(line.times) * (end / max(line.times[-1], 1e-9)) / 9)) if len(line.times) else 1
     ax.plot(
-        line.times, line.middle, color=colour, ls=dashes, marker=marker, ms=5.5, markevery=every, lw=2, label=line.label
-    )
+        line.times, line.middle, color=colour, ls=dashes, marker=marker, ms=5.5, markevery=every, lw=2,
+        label=line.label, zorder=3 - position / 100,
+    )  # fmt: skip
     if line.low is not None and line.high is not None:
         ax.fill_between(line.times, line.low, line.high, color=colour, alpha=0.22, lw=0)
 
@@ -160,8 +167,8 @@ def _side_look(position: int) -> tuple[str, Any, str]:
     return colour, dashes, marker
 
 
-def _band_words(sides: Mapping[str, xr.Dataset]) -> str:
-    return ", median over runs" if max(ds.sizes["run"] for ds in sides.values()) > 1 else ""
+def _band_words(sides: Sequence[Side]) -> str:
+    return ", median over runs" if max(ds.sizes["run"] for _, ds, _ in sides) > 1 else ""
 
 
 # ------------------------------------------------------------------------------------ the pictures
@@ -176,13 +183,12 @@ def pages(given: Sides, *, seconds: float | None = None, region: str | None = No
     region : str, optional
         One region of memory in place of all.
     """
-    sides = sides_of(given)
+    sides = recorded(given, "pages")
     parts = []
-    for name, ds in sides.items():
-        need(ds, "pages")
+    for name, ds, dim in sides:
         array = ds.pages if region is None else ds.pages.sel(region=[region])
-        gb = array.sum("region").transpose("run", axis_of(ds, "pages"), "node").values * 4096 / 2**30
-        times = ds[axis_of(ds, "pages")].values
+        gb = array.sum("region").transpose("run", dim, "node").values * 4096 / 2**30
+        times = ds[dim].values
         lines = [
             _line(f"node {node}", times, gb[:, :, k], style.NUMBERED[k % len(style.NUMBERED)])
             for k, node in enumerate(ds.node.values.tolist())
@@ -194,7 +200,7 @@ def pages(given: Sides, *, seconds: float | None = None, region: str | None = No
             f"after {times[-1]:.1f} s {listed([f'{x:.2f}' for x in end])} GB{runs_words(ds)}."
         )
         parts.append(Panel(name, lines, words))
-    return Curves("memory", "GB", parts, end_of(sides, seconds, "pages"), band=_band_words(sides))
+    return Curves("memory", "GB", parts, end_of(sides, seconds), band=_band_words(sides))
 
 
 def local(given: Sides, *, seconds: float | None = None, window: float = 1.0) -> Curves:
@@ -207,11 +213,9 @@ def local(given: Sides, *, seconds: float | None = None, window: float = 1.0) ->
     window : float
         Seconds.
     """
-    sides = sides_of(given)
+    sides = recorded(given, "numa_hint_faults", "numa_hint_faults_local")
     lines, words = [], []
-    for position, (name, ds) in enumerate(sides.items()):
-        need(ds, "numa_hint_faults", "numa_hint_faults_local")
-        dim = axis_of(ds, "numa_hint_faults")
+    for position, (name, ds, dim) in enumerate(sides):
         share = 100 * ds.numa.local_share(window).transpose("run", dim).values
         line = _line(name, ds[dim].values, share, _side_look(position))
         lines.append(line)
@@ -224,17 +228,15 @@ def local(given: Sides, *, seconds: float | None = None, window: float = 1.0) ->
         else:
             words.append(f"{name}: no hint fault yet.")
     part = Panel("", lines, " ".join(words))
-    end = end_of(sides, seconds, "numa_hint_faults")
+    end = end_of(sides, seconds)
     return Curves("local hint faults", "%", [part], end, 100.0, ".0f", _band_words(sides))
 
 
 def scan(given: Sides, *, seconds: float | None = None) -> Curves:
     """Show the scan period over time: a line for each task, or of many tasks the median and the range of 90 %."""
-    sides = sides_of(given)
+    sides = recorded(given, "scan_period_ms")
     parts = []
-    for name, ds in sides.items():
-        need(ds, "scan_period_ms")
-        dim = axis_of(ds, "scan_period_ms")
+    for name, ds, dim in sides:
         period = ds.scan_period_ms.transpose("run", dim, "task").values / 1000
         times = ds[dim].values
         if ds.sizes["task"] <= len(style.NUMBERED):
@@ -251,7 +253,7 @@ def scan(given: Sides, *, seconds: float | None = None) -> Curves:
             f"after {times[-1]:.1f} s (median over tasks; from {last.min():.2f} to {last.max():.2f} s)."
         )
         parts.append(Panel(name, lines, words))
-    return Curves("scan period", "s", parts, end_of(sides, seconds, "scan_period_ms"))
+    return Curves("scan period", "s", parts, end_of(sides, seconds))
 
 
 def rate(given: Sides, name: str, what: str, *, seconds: float | None = None) -> Curves:
@@ -266,11 +268,9 @@ def rate(given: Sides, name: str, what: str, *, seconds: float | None = None) ->
     what : str
         What it counts.
     """
-    sides = sides_of(given)
+    sides = recorded(given, name)
     lines, words = [], []
-    for position, (side, ds) in enumerate(sides.items()):
-        need(ds, name)
-        dim = axis_of(ds, name)
+    for position, (side, ds, dim) in enumerate(sides):
         times = ds[dim].values
         grown = ds[name].transpose("run", dim).values / 1000
         values = np.diff(grown, axis=1) / np.diff(times)
@@ -281,39 +281,35 @@ def rate(given: Sides, name: str, what: str, *, seconds: float | None = None) ->
         else:
             words.append(f"{side}: nothing counted yet.")
     part = Panel("", lines, " ".join(words))
-    end = end_of(sides, seconds, name)
+    end = end_of(sides, seconds)
     return Curves(what, "thousand/s", [part], end, form=".1f", band=_band_words(sides))
 
 
 def waiting(given: Sides, *, seconds: float | None = None) -> Curves:
     """Show the share of tasks asleep on pages under migration or on locks, between neighbouring samples."""
-    sides = sides_of(given)
+    sides = recorded(given, "task_wait_ms")
     lines, words = [], []
-    for position, (name, ds) in enumerate(sides.items()):
-        need(ds, "task_wait_ms")
-        dim = axis_of(ds, "task_wait_ms")
+    for position, (name, ds, dim) in enumerate(sides):
         total = ds.task_wait_ms.sum("task").transpose("run", dim).values
         times = ds[dim].values
         share = 100 * np.diff(total, axis=1) / (1000 * np.diff(times) * ds.sizes["task"])
         lines.append(_line(name, times[1:], share, _side_look(position)))
         whole = 100 * (total[:, -1] - total[:, 0]) / (1000 * max(times[-1] - times[0], 1e-9) * ds.sizes["task"])
         words.append(f"{name}: tasks waited {np.median(whole):.1f} % of the time{runs_words(ds)}.")
-    end = end_of(sides, seconds, "task_wait_ms")
+    end = end_of(sides, seconds)
     return Curves("tasks waiting", "%", [Panel("", lines, " ".join(words))], end, 1.0, ".1f", _band_words(sides))
 
 
 def astray(given: Sides, *, seconds: float | None = None) -> Curves:
     """Show how many tasks are not on the node where most of their process's tasks are; zero is convergence."""
-    sides = sides_of(given)
+    sides = recorded(given, "task_node")
     lines, words = [], []
-    for position, (name, ds) in enumerate(sides.items()):
-        need(ds, "task_node")
-        dim = axis_of(ds, "task_node")
+    for position, (name, ds, dim) in enumerate(sides):
         away = tasks_astray(ds)
         line = _line(name, ds[dim].values, away.astype(float), _side_look(position))
         lines.append(line)
         words.append(_astray_words(name, ds, away, line))
-    end = end_of(sides, seconds, "task_node")
+    end = end_of(sides, seconds)
     return Curves("tasks astray", "", [Panel("", lines, " ".join(words))], end, 10.0, ".0f", _band_words(sides))
 
 

@@ -13,7 +13,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from numpy.typing import NDArray
 
 from numalab.plots import style
-from numalab.plots.picture import Picture, PictureError, Sides, axis_of, end_of, listed, need, sides_of
+from numalab.plots.picture import Picture, PictureError, Sides, end_of, held, listed, recorded
 from numalab.schema import BALANCER_MOVE, FAILED, MOVE, SWAP
 from numalab.text import table
 
@@ -22,8 +22,6 @@ _MARKS = {MOVE: ("o", "NUMA move"), SWAP: ("x", "NUMA swap"), BALANCER_MOVE: ("|
 #: More events than this are marked smaller.
 _MANY = 250
 _TIMES = 9
-#: Columns of the drawn map.
-_COLUMNS = 480
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,7 @@ class NodeMap(Picture):
         """Draw the tasks as rows, processes below each other, the node as colour; its number stands in the row."""
         for ax, one in zip(axes, self.maps, strict=True):
             _draw_map(ax, one, self.end)
-            style.dress(ax, one.name, "time [s]", "task, by process" if ax is axes[0] else "")
-            ax.grid(visible=False)
+            style.dress(ax, one.name, "time [s]", "task, by process" if ax is axes[0] else "", grid=False)
             # one scale for both sides, if they have the same tasks
             if ax is not axes[0] and one.node.shape[1] == self.maps[0].node.shape[1]:
                 ax.tick_params(labelleft=False)
@@ -114,11 +111,9 @@ def nodes(given: Sides, *, seconds: float | None = None) -> NodeMap:
     seconds : float, optional
         Length of the time axis; default: that of the record.
     """
-    sides = sides_of(given)
+    sides = recorded(given, "task_node")
     maps = []
-    for name, ds in sides.items():
-        need(ds, "task_node")
-        dim = axis_of(ds, "task_node")
+    for name, ds, dim in sides:
         first = ds.isel(run=0)
         maps.append(
             _Map(
@@ -131,7 +126,7 @@ def nodes(given: Sides, *, seconds: float | None = None) -> NodeMap:
                 ds.sizes["run"],
             )
         )
-    return NodeMap(maps, end_of(sides, seconds, "task_node"))
+    return NodeMap(maps, end_of(sides, seconds))
 
 
 def _events(run: xr.Dataset) -> dict[int, NDArray[np.float64]]:
@@ -155,27 +150,25 @@ def _draw_map(ax: Axes, one: _Map, end: float) -> None:
     index = np.searchsorted(labels, one.node).astype(float)
     index[one.node < 0] = np.nan
     tasks = one.node.shape[1]
-    # a sample holds until the next one; an image is drawn much sooner than a mesh
-    columns = np.linspace(0, end, _COLUMNS, endpoint=False) + end / _COLUMNS / 2
-    sample = np.searchsorted(one.times, columns, side="right") - 1
-    picture = index[np.maximum(sample, 0)].T
-    picture[:, columns > max(one.times[-1], end / 200)] = np.nan
+    # an image is drawn much sooner than a mesh
     ax.imshow(
-        picture, cmap=ListedColormap(colours), norm=BoundaryNorm(np.arange(len(labels) + 1) - 0.5, len(labels)),
-        extent=(0, end, tasks, 0), aspect="auto", interpolation="nearest",
+        held(one.times, index, end), cmap=ListedColormap(colours), extent=(0, end, tasks, 0), aspect="auto",
+        norm=BoundaryNorm(np.arange(len(labels) + 1) - 0.5, len(labels)), interpolation="nearest",
     )  # fmt: skip
     for k, label in enumerate(labels):
-        ax.scatter([], [], s=90, marker="s", c=colours[k], edgecolors="black", lw=0.5, label=f"node {label}")
-    size = 18 if sum(map(len, one.events.values())) <= _MANY else 6
+        ax.add_line(style.box(colours[k], f"node {label}"))
+    size = 4.2 if sum(map(len, one.events.values())) <= _MANY else 2.4
     for kind, (marker, words) in _MARKS.items():
         at = one.events[kind]
         if len(at):
-            ax.scatter(at[:, 0], at[:, 1] + 0.5, s=size, marker=marker, c="black", lw=0.8, label=words)
+            look: dict[str, Any] = {"ls": "none", "marker": marker}
+            # a white edge: black alone is not seen on the darkest node
+            ax.plot(at[:, 0], at[:, 1] + 0.5, ms=size + 1, color="white", mew=2.2 if size > 3 else 1.6, **look)
+            ax.plot(at[:, 0], at[:, 1] + 0.5, ms=size, color="black", mew=1, label=words, **look)
     _number_blocks(ax, one)
     ax.set_xlim(0, end)
     ax.set_ylim(tasks, 0)
-    for edge in np.flatnonzero(np.diff(one.process)) + 1:
-        ax.axhline(float(edge), color="black", lw=0.7)
+    ax.hlines(np.flatnonzero(np.diff(one.process)) + 1, 0, end, color="black", lw=0.7)
 
 
 def _number_blocks(ax: Axes, one: _Map) -> None:
@@ -216,8 +209,7 @@ class FaultMatrix(Picture):
         for ax, (name, rows, faults) in zip(axes, self.sides, strict=True):
             share = _shares(faults)
             ax.imshow(share, cmap="cividis", vmin=0, vmax=100, aspect="auto")
-            style.dress(ax, name, "node of the memory", "")
-            ax.grid(visible=False)
+            style.dress(ax, name, "node of the memory", "", grid=False)
             ax.set_xticks(range(len(self.labels)), [str(label) for label in self.labels])
             ax.set_yticks(range(len(rows)), rows)
             for i, j in np.ndindex(*share.shape):
@@ -264,9 +256,7 @@ def faults(given: Sides) -> FaultMatrix:
         Runs that recorded ``faults``; of several runs the mean.
     """
     sides = []
-    for name, ds in sides_of(given).items():
-        need(ds, "faults")
-        dim = axis_of(ds, "faults")
+    for name, ds, dim in recorded(given, "faults"):
         last = ds.faults.isel({dim: -1}).sum("kind").mean("run").transpose("task", "node").values
         names = ds.task_name.values.tolist()
         if len(names) > 24:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -54,18 +55,24 @@ class Gains(Picture):
         return next(i for i, name in enumerate(self.names) if name.startswith(f"{self.little}-"))
 
     def draw(self, axes: Sequence[Axes]) -> None:
-        """Draw bars beside each other for the sides."""
+        """Draw bars beside each other for the sides; moves and swaps on one scale."""
         width = 0.8 / len(self.counts)
+        top = 1.05 * max(float(counts.max()) for counts in self.counts.values()) or 1.0
         for kind, (ax, title) in enumerate(zip(axes, ("moves", "swaps"), strict=True)):
             for i, (name, counts) in enumerate(self.counts.items()):
                 colour, _, _, hatch = style.SIDES[i % len(style.SIDES)]
+                # bars without height cost as much time as others; the first is in the key
+                shown = counts[kind] > 0
+                shown[0] = True
                 at = np.arange(len(self.names)) + (i - (len(self.counts) - 1) / 2) * width
-                ax.bar(at, counts[kind], width, color=colour, hatch=hatch, edgecolor="black", lw=0.6, label=name)
-            style.dress(ax, f"NUMA {title}, by gain of 1000", "", self.per if not kind else "")
-            if not any(counts[kind].any() for counts in self.counts.values()):
-                ax.set_ylim(0, 1)
+                look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "black", "lw": 0.6}
+                ax.bar(at[shown], counts[kind][shown], width, label=name, **look)
+            style.dress(ax, f"NUMA {title}, by gain of 1000", "", f"number {self.per}" if not kind else "")
+            ax.set_ylim(0, top)
             if self.marked:
-                ax.axvline(self.below - 0.5, color=style.BLACK, lw=1, ls=(0, (5, 2)))
+                words = f"a gain of {self.little}"
+                ax.axvline(self.below - 0.5, color=style.BLACK, lw=1, ls=(0, (5, 2)), label=words)
+            ax.set_xlim(-0.7, len(self.names) - 0.3)
             ax.set_xticks(range(len(self.names)), self.names, rotation=30, ha="right", fontsize=style.FONT - 2)
         style.key_below(axes, drop=0.72)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 Sides = xr.Dataset | Mapping[str, xr.Dataset]
 #: Quantiles over seeds that bands show.
 BAND = (0.05, 0.95)
+#: Columns of what is drawn as an image over time.
+_COLUMNS = 480
 
 
 class PictureError(ValueError):
@@ -124,11 +126,55 @@ def need(ds: xr.Dataset, *names: str) -> None:
             )
 
 
-def end_of(sides: Mapping[str, xr.Dataset], seconds: float | None, name: str) -> float:
-    """Return where a time axis ends: what was asked for, or the last sample of a variable on any side."""
+class Side(NamedTuple):
+    """A run to draw: its name, the run, and the time axis of what is drawn."""
+
+    name: str
+    ds: xr.Dataset
+    dim: str
+
+
+def recorded(given: Sides, *names: str) -> list[Side]:
+    """Return the sides with the time axis of the first of some variables, all of which must be there.
+
+    Raises
+    ------
+    PictureError
+        Naming the variable that is missing, and how to record it.
+    """
+    found = []
+    for name, ds in sides_of(given).items():
+        need(ds, *names)
+        found.append(Side(name, ds, axis_of(ds, names[0])))
+    return found
+
+
+def end_of(sides: Sequence[Side], seconds: float | None) -> float:
+    """Return where a time axis ends: what was asked for, or the last sample of any side."""
     if seconds is not None:
         return seconds
-    return max(float(ds[axis_of(ds, name)].values[-1]) for ds in sides.values())
+    return max(float(ds[dim].values[-1]) for _, ds, dim in sides)
+
+
+def held(times: Floats, values: NDArray[Any], end: float) -> Floats:
+    """Return the rows of an image over time, in which a sample holds until the next one; NaN beyond the record.
+
+    Parameters
+    ----------
+    times : (time,) s
+    values : (time, row)
+    end : float
+        Where the time axis ends, s.
+
+    Returns
+    -------
+    (row, column)
+    """
+    columns = np.linspace(0, end, _COLUMNS, endpoint=False) + end / _COLUMNS / 2
+    sample = np.maximum(np.searchsorted(times, columns, side="right") - 1, 0)
+    image = values[sample].T.astype(float)
+    image[:, columns > max(times[-1], end / 200)] = np.nan
+    return image
 
 
 def axis_of(ds: xr.Dataset, name: str) -> str:

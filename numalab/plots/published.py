@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
 from numalab.locks import Lock, Simulated, Solution, solve
@@ -20,6 +21,7 @@ from numalab.plots.picture import Picture, PictureError
 from numalab.text import table
 
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
+_UP_TO = re.compile(r"up to (\d+(?:\.\d+)?)")
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:-|to)\s*(\d+(?:\.\d+)?)")
 
 
@@ -47,7 +49,7 @@ class Published(Picture):
         if not rows:
             raise PictureError("none of these claims is judged by a published number and one of the model")
         for y, (one, low, high) in enumerate(rows):
-            unit = (low + high) / 2
+            unit = (low + high) / 2 if low else high
             ax.plot([low / unit, high / unit], [y, y], color=style.BLACK, lw=7, solid_capstyle="butt", alpha=0.35)
             ax.plot(1, y, "|", color=style.BLACK, ms=14, mew=3, label=None if y else "published (bar: range)")
             if one.low is not None and one.high is not None and math.isfinite(one.high):
@@ -60,6 +62,7 @@ class Published(Picture):
             if one.real is not None:
                 ax.plot(one.real / unit, y + 0.18, "^", color=style.BLUE, mec="black", ms=8, label=_once(y, "real"))
         style.dress(ax, "", "published = 1")
+        ax.set_xlim(0, 1.05 * ax.get_xlim()[1])
         ax.set_yticks(range(len(rows)), [one.claim for one, _, _ in rows])
         ax.set_ylim(len(rows) - 0.4, -0.6)
         ax.figure.subplots_adjust(left=0.42)
@@ -98,7 +101,13 @@ def published(claims: Sequence[Claim]) -> Published:
 
 
 def published_range(one: Claim) -> tuple[float, float]:
-    """Return the published number of a claim as a range, its ends equal if it is one number; zeros if it is words."""
+    """Return the published number of a claim as a range; zeros if it is words.
+
+    The ends are equal if it is one number; the lower end of "up to 40" is 0.
+    """
+    most = _UP_TO.search(one.published)
+    if most:
+        return 0.0, float(most[1])
     span = _RANGE.search(one.published)
     if span:
         return float(span[1]), float(span[2])
@@ -147,8 +156,11 @@ class Contention(Picture):
         style.dress(left, "Share of the time" if right else "", self.who, "time in the look-up [%]")
         left.set_ylim(0, 102)
         for ax in right:
-            style.dress(ax, f"Look-ups of all {self.who} [{self.per}]", self.who)
+            style.dress(ax, f"Look-ups of all {self.who}", self.who, self.per or "")
             ax.set_yscale("log")
+            ax.yaxis.set_label_coords(-0.2, 0.5)
+            ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         for ax in axes:
             self._scale_tasks(ax)
         style.key_below(axes)

@@ -102,18 +102,24 @@ class Spans(Picture):
             middle = [one.middle for one in spans]
             for x, one in zip(at, spans, strict=True):
                 ax.plot([x, x], [one.low, one.high], color=colour, lw=3, alpha=0.55, solid_capstyle="butt")
-                dots = one.values if len(one.values) > 1 else ()
-                ax.plot(np.full(len(dots), x) + 0.22 * width, dots, "o", color="white", mec=colour, ms=3.5, mew=0.9)
+                if len(one.values) > 1:
+                    beside = np.full(len(one.values), x) + 0.22 * width
+                    ax.plot(beside, one.values, "o", color="white", mec=colour, ms=3.5, mew=0.9, label="single runs")
             # whole also at 0, where the axes end
             ax.plot(
                 at, middle, ls="none", marker=marker, ms=9, color=colour, mec="black", mew=0.7, label=name,
                 clip_on=False, zorder=3,
             )  # fmt: skip
-        style.dress(ax, "", "", self.what)
+        style.dress(ax, f"Bars: {self.ends}" if self.spread else "", "", self.what)
         ax.set_xticks(range(len(self.groups)), self.groups, fontsize=style.FONT - 1)
         ax.set_xlim(-0.6, len(self.groups) - 0.4)
         ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
         style.key_below(axes)
+
+    @property
+    def spread(self) -> bool:
+        """Whether any number has one."""
+        return any(one.low != one.high for some in self.series.values() for one in some.values())
 
     @property
     def text(self) -> str:
@@ -136,8 +142,7 @@ class Spans(Picture):
         for group in self.groups:
             own = [f"{name} {self._cell(some[group])}" for name, some in self.series.items() if group in some]
             words.append(f"{group}: {', '.join(own)}.".replace("\n", " "))
-        spread = any(one.low != one.high for some in self.series.values() for one in some.values())
-        return f"{self.what}{f', in brackets {self.ends}' if spread else ''}. {' '.join(words)}"
+        return f"{self.what}{f', in brackets {self.ends}' if self.spread else ''}. {' '.join(words)}"
 
 
 def counters(given: Sides, names: Mapping[str, str] | None = None) -> Spans:

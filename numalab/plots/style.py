@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -48,8 +49,18 @@ AREAS = ("#F7E9A0", ORANGE, "#00735A", "#08306B", "#F2F2F2", PURPLE, "#8C510A", 
 FONT = 11
 
 
-def figure(rows: int, columns: int, *, width: float = 9.6, height: float = 3.6) -> tuple[Figure, list[list[Axes]]]:
-    """Return an empty figure with a grid of axes.
+#: An empty figure: rows and columns of axes, inches of the whole width and of the height of a row.
+_Size = tuple[int, int, float, float]
+_Empty = tuple[Figure, list[list[Axes]]]
+#: Those made ahead, and the size of each that is still in use.
+_SPARES: dict[_Size, _Empty] = {}
+_SIZES: WeakKeyDictionary[Figure, _Size] = WeakKeyDictionary()
+#: Ticks of an axis that are made with an empty figure; matplotlib makes further ones where there are more.
+_TICKS = 10
+
+
+def figure(rows: int, columns: int, *, width: float = 9.6, height: float = 3.6) -> _Empty:
+    """Return an empty figure with a grid of axes: that which :func:`spare` made, or a new one.
 
     Parameters
     ----------
@@ -61,12 +72,41 @@ def figure(rows: int, columns: int, *, width: float = 9.6, height: float = 3.6) 
     -----
     Margins are fixed: laying them out anew takes as long as all the drawing, and an explorer draws often.
     """
+    size = (rows, columns, width, height)
+    ready: _Empty | None = _SPARES.pop(size, None)
+    made, grid = ready or _empty(size)
+    _SIZES[made] = size
+    return made, grid
+
+
+def spare(like: Figure) -> None:
+    """Make an empty figure like one that was drawn, so that nobody waits for that: a quarter of a drawing.
+
+    Parameters
+    ----------
+    like : matplotlib.figure.Figure
+        Of :func:`figure`; another one is passed over.
+    """
+    size = _SIZES.get(like)
+    if size is not None and size not in _SPARES:
+        _SPARES[size] = _empty(size)
+
+
+def _empty(size: _Size) -> _Empty:
+    rows, columns, width, height = size
     made = Figure(figsize=(width, height * rows), dpi=100)
     tall = height * rows
     grid = made.subplots(rows, columns, squeeze=False)
     made.subplots_adjust(
         left=0.75 / width, right=1 - 0.55 / width, bottom=0.95 / tall, top=1 - 0.42 / tall, wspace=0.3, hspace=0.5
     )
+    for ax in grid.flat:
+        ax.tick_params(labelsize=FONT - 1)
+        ax.locator_params(nbins=6)
+        ax.grid(alpha=0.25, lw=0.6)
+        ax.spines[["top", "right"]].set_visible(False)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.get_major_ticks(_TICKS)
     return made, [list(row) for row in grid]
 
 
@@ -86,8 +126,8 @@ def png(made: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def dress(ax: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> None:
-    """Give axes their labels, in readable size, and a faint grid.
+def dress(ax: Axes, title: str = "", xlabel: str = "", ylabel: str = "", *, grid: bool = True) -> None:
+    """Give axes of :func:`figure` their labels, and take their grid away unless it is wanted.
 
     Notes
     -----
@@ -99,11 +139,13 @@ def dress(ax: Axes, title: str = "", xlabel: str = "", ylabel: str = "") -> None
     inches = ax.figure.dpi_scale_trans
     ax.xaxis.set_label_coords(0.5, 0, ax.transAxes + ScaledTranslation(0, -0.3, inches))
     ax.yaxis.set_label_coords(0, 0.5, ax.transAxes + ScaledTranslation(-0.5, 0, inches))
-    ax.tick_params(labelsize=FONT - 1)
-    ax.locator_params(nbins=6)
-    ax.grid(alpha=0.25, lw=0.6)
-    for edge in ("top", "right"):
-        ax.spines[edge].set_visible(False)
+    if not grid:
+        ax.grid(visible=False)
+
+
+def box(colour: Any, label: str) -> Line2D:
+    """Return what stands for an area of one colour in a key, and is not drawn itself."""
+    return Line2D([], [], ls="none", marker="s", ms=9.5, mfc=colour, mec="black", mew=0.5, label=label)
 
 
 def key_below(axes: Sequence[Axes], *, drop: float = 0.64) -> None:
@@ -129,16 +171,21 @@ def key_below(axes: Sequence[Axes], *, drop: float = 0.64) -> None:
     wide, tall = made.get_size_inches()
     first, last = axes[0].get_position(), axes[-1].get_position()
     y = first.y0 - drop / tall
-    widths = [(_SAMPLE + _GAP + _LETTER * len(label)) / wide for label in found]
+    lengths = [_DASHES if _is_line(handle) else _SAMPLE for handle in found.values()]
+    widths = [(length + _GAP + _LETTER * len(label)) / wide for label, length in zip(found, lengths, strict=True)]
     x = (first.x0 + last.x1 - sum(widths)) / 2
-    for (label, handle), width in zip(found.items(), widths, strict=True):
-        made.add_artist(_sample(handle, (x, y), _SAMPLE / wide, made))
-        made.text(x + (_SAMPLE + 0.08) / wide, y, label, va="center", fontsize=FONT - 1)
+    for (label, handle), length, width in zip(found.items(), lengths, widths, strict=True):
+        made.add_artist(_sample(handle, (x, y), length / wide, made))
+        made.text(x + (length + 0.08) / wide, y, label, va="center", fontsize=FONT - 1)
         x += width
 
 
-#: Inches: length of a sample in a key, room after a label, width of a letter.
-_SAMPLE, _GAP, _LETTER = 0.36, 0.34, 0.078
+#: Inches: length of a sample in a key, of one in which dashes can be seen, room after a label, width of a letter.
+_SAMPLE, _DASHES, _GAP, _LETTER = 0.36, 0.56, 0.34, 0.078
+
+
+def _is_line(handle: Any) -> bool:
+    return isinstance(handle, Line2D) and handle.get_linestyle() != "None"
 
 
 def _sample(handle: Any, at: tuple[float, float], length: float, made: Figure) -> Artist:
@@ -147,6 +194,8 @@ def _sample(handle: Any, at: tuple[float, float], length: float, made: Figure) -
     if isinstance(handle, Line2D):
         sample = Line2D([x, x + length / 2, x + length], [y, y, y])
         sample.update_from(handle)
+        if not _is_line(handle):
+            sample.set_markersize(max(7.0, handle.get_markersize()))
         sample.set_transform(made.transFigure)
         sample.set_clip_on(False)
         sample.set_markevery([1])

@@ -191,18 +191,31 @@ def add_counters(
     columns |= {
         name: [sample.get(name, 0) for sample in more] for name in sorted({name for one in more for name in one})
     }
-    counted = {name: _from_first(name, column, lines, source) for name, column in columns.items()}
+    counted = {name: _from_first(name, column, lines, source)[None] for name, column in columns.items()}
+    _put_counters(parts, axis, counted, major)
+
+
+def add_counts(parts: Parts, samples: Sequence[Mapping[str, int]]) -> None:
+    """Add counters of /proc/vmstat whose times are unknown: each sample is a run, with its counts since boot."""
+    parts.coords["time"] = np.zeros(1)
+    have = [name for name in samples[0] if name.startswith(FURTHER)]
+    counted = {name: np.array([[sample[name]] for sample in samples], dtype=np.int64) for name in have}
+    _put_counters(parts, "time", counted)
+
+
+def _put_counters(parts: Parts, axis: str, counted: Mapping[str, NDArray[np.int64]], major: int | None = None) -> None:
+    """Put counters (run, time) where the schema has them, those it does not name together; see `add_counters`."""
     for name in VMSTAT:
         if name in counted:
-            parts.variables[name] = (("run", axis), counted[name][None])
+            parts.variables[name] = (("run", axis), counted[name])
     if "pgfault" in counted and ("pgmajfault" in counted or major == 0):
         minor = counted["pgfault"] - counted.get("pgmajfault", 0)
-        parts.variables["minor_faults"] = (("run", axis), minor[None])
+        parts.variables["minor_faults"] = (("run", axis), minor)
     further = [name for name in counted if name not in VMSTAT]
     if further:
         parts.coords["counter"] = np.array(further)
-        table = np.stack([counted[name] for name in further], axis=1)
-        parts.variables["counters"] = (("run", axis, "counter"), table[None])
+        table = np.stack([counted[name] for name in further], axis=-1)
+        parts.variables["counters"] = (("run", axis, "counter"), table)
 
 
 def _from_first(name: str, column: Sequence[int], lines: Sequence[int], source: str) -> NDArray[np.int64]:

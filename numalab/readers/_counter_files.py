@@ -9,7 +9,7 @@ import xarray as xr
 
 from numalab.readers import _assemble, node_numastat, sched, vmstat
 from numalab.readers._assemble import Parts
-from numalab.readers._plain import Fill, apart, labels_of, plural, reading, side_by_side, single, span
+from numalab.readers._plain import Fill, apart, build, labels_of, plural, reading, side_by_side, single, span
 from numalab.readers._reading import Found, Reading, Table, no_run
 
 #: Names of a cgroup's memory.stat that say something of NUMA balancing and migration begin like those of vmstat.
@@ -93,12 +93,12 @@ def _growth(before: vmstat.Sample, after: vmstat.Sample) -> vmstat.Sample:
 def _side_by_side(samples: Sequence[vmstat.Sample], name: str, report: vmstat.Report) -> Callable[[], xr.Dataset]:
     names = [one for one in samples[0].values if all(one in sample.values for sample in samples)]
 
-    def fill(sample: vmstat.Sample) -> Fill:
-        values = {one: sample.values[one] for one in names}
-        return lambda parts: _assemble.add_counters(parts, "time", [0.0], [values], [sample.line], report.source)
+    def dataset() -> xr.Dataset:
+        parts = Parts(coords={"snapshot": ("run", labels_of(samples))})
+        _assemble.add_counts(parts, [{one: sample.values[one] for one in names} for sample in samples])
+        return build(parts, name, report.source, report.skipped)
 
-    fills = [(label, fill(one)) for label, one in zip(labels_of(samples), samples, strict=True)]
-    return side_by_side(fills, name, report.source, report.skipped)
+    return dataset
 
 
 def _table(report: vmstat.Report, name: str) -> Table:

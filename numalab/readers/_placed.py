@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
-from numalab.readers._paste import Line, lines
+from numalab.readers._paste import COUNT, Line, lines
 from numalab.readers._text import Skipped
 
 #: Programs whose call somebody pastes together with what they print.
@@ -49,7 +49,7 @@ _CLOCK = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Placed:
     """One line, and what it came from.
 
@@ -106,6 +106,9 @@ def place(every: Iterable[Line], file: str = "") -> list[Placed]:
     archive = False
     for line in every:
         bare = line.text
+        if COUNT.fullmatch(bare):
+            found.append(Placed(line.number, bare, file))
+            continue
         archive = archive or _ARCHIVE.match(bare) is not None
         frame = _ARCHIVED.match(bare.strip()) if archive else None
         if frame or (archive and _ARCHIVE.match(bare)):

@@ -22,8 +22,9 @@ from numalab.readers import (
     sched,
     vmstat,
 )
-from numalab.readers._paste import Line, lines
-from numalab.readers._placed import Placed, place
+from numalab.readers._numbers import ungrouped
+from numalab.readers._paste import COUNT, Line, lines
+from numalab.readers._placed import Placed, placed
 
 _LONGEST = 1000
 Test = Callable[[Placed], bool]
@@ -32,7 +33,7 @@ Test = Callable[[Placed], bool]
 def _matches(*patterns: str) -> Test:
     compiled = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
     # no tool prints longer lines, and a search in one that is endless would be slow
-    return lambda line: compiled.search(line.text[:_LONGEST]) is not None
+    return lambda line: compiled.search(ungrouped(line.text[:_LONGEST])) is not None
 
 
 def _never(_line: Placed) -> bool:
@@ -115,7 +116,7 @@ RULES = (
         _matches(
             r"^\s*[nmu]?secs\s*:\s*count\s+distribution|^\s*\d+\s*->\s*\d+\s*:\s*\d+\s*\|",
             r"^\s*[\[(](?:-?\d+|\.\.\.)[KMGT]?(?:,\s*(?:-?\d+|\.\.\.)[KMGT]?\s*\)|\])\s+\d+\s*\|",
-            r"^\s*avg = \d+ [nmu]?secs, total: ",
+            r"^\s*avg =\s+\d+ [nmu]?secs, total: ",
         ),
     ),
     Rule(
@@ -146,8 +147,6 @@ RULES = (
 )
 _MORE = {rule.format: rule.more for rule in reversed(RULES)}
 _SURE = {rule.format: tuple(one for one in RULES if one.format == rule.format) for rule in RULES}
-#: A line of /proc/vmstat or of another list, which in the middle of one needs no further question.
-_COUNTER = re.compile(r"(?!node\b)[a-z][a-z0-9_]+ \d+$")
 _BENCHMARK = re.compile(r"\s*numa\d\d(?:_[A-Z]+)*\s*$")
 _BENCHMARK_MORE = re.compile(r"\s*(?:\d+(?:\.\d+)?$|(?:gcc|rm -f)\s.*numa0|gcc nmstat|Hyper-Threading IS)")
 _SECONDS = re.compile(r"\s*\d+\.\d+\s*$")
@@ -180,7 +179,7 @@ def segments(text: str, sniffs: Mapping[str, Callable[[str], bool]], source: str
         the text; empty if nothing is known.
     """
     every = lines(text)
-    found = place(every, source if source.startswith(("/proc/", "/sys/")) else "")
+    found = placed(text, source)
     owner = _own(found)
     _ask(owner, found, sniffs)
     if not any(owner):
@@ -195,19 +194,20 @@ def _own(found: list[Placed]) -> list[str | None]:
     """Say for each line which format it is of, as far as lines by themselves and the one before tell."""
     owner: list[str | None] = [None] * len(found)
     current: str | None = None
-    run: list[int] = []
+    run: dict[int, str] = {}
     before: str | None = None
     for i, line in enumerate(found):
         if not line.text.strip() and not line.file:
-            before, run = _end_run(owner, found, run, before), []
+            before, run = _end_run(owner, found, run, before), {}
             continue
-        listed = bool(run) and _COUNTER.match(line.text) is not None
+        # in the middle of a list, one more name and value need no further question
+        listed = bool(run) and COUNT.fullmatch(line.text) is not None and not line.text.startswith("node ")
         name = None if listed else _owner_of(line, found[i + 1] if i + 1 < len(found) else None, current)
-        if name is None and vmstat.name_of(line) is not None:
-            run.append(i)
+        if name is None and (count := vmstat.name_of(line)) is not None:
+            run[i] = count
             current = None
             continue
-        before, run = _end_run(owner, found, run, before), []
+        before, run = _end_run(owner, found, run, before), {}
         if line.text.strip():
             before = None
             current = name
@@ -234,12 +234,12 @@ def _owner_of(line: Placed, after: Placed | None, current: str | None) -> str | 
 _LOOSE = frozenset({"perf-report", "lkp", "perf-bench-numa", "perf-stat", "mmtests", "zoneinfo", "numactl", "ftrace"})
 
 
-def _end_run(owner: list[str | None], found: list[Placed], run: list[int], before: str | None) -> str | None:
-    """Decide what a list of names and values is; one without telling names goes on with the list above it."""
+def _end_run(owner: list[str | None], found: list[Placed], run: dict[int, str], before: str | None) -> str | None:
+    """Decide what a list (line -> name) is; one without telling names goes on with the list above it."""
     if not run:
         return before
-    names = {str(vmstat.name_of(found[i])) for i in run}
-    named = _FILES.get(found[run[0]].name)
+    names = set(run.values())
+    named = _FILES.get(found[next(iter(run))].name)
     if named is None:
         if any(node_numastat.OWN.match(found[i].text) for i in run):
             named = "numastat"

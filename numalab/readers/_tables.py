@@ -23,6 +23,8 @@ class Report(Generic[T]):
     skipped : list of Skipped
     notes : list of (line, text)
         What was taken for granted, or may be wrong with what was read.
+    titles : list of (line, text)
+        What the text says of its tables: commits compared, the test and its parameters.
     """
 
     source: str
@@ -30,3 +32,4 @@ class Report(Generic[T]):
     tables: list[T] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
+    titles: list[tuple[int, str]] = field(default_factory=list)

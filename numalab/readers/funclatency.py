@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from numalab.readers._paste import Line, lines
+from numalab.readers._paste import Line, plain_lines
 from numalab.readers._reading import Found, Reading, Table, no_run
 from numalab.readers._text import FromText, ReadError, Skipped
 
@@ -30,7 +30,7 @@ _BPFTRACE = re.compile(
 )
 _KEY = re.compile(r"\s*@(?P<name>\w*)(?:\[(?P<key>.*)\])?:\s*$")
 _MEAN = re.compile(
-    r"\s*avg = (?P<mean>\d{1,18}) (?P<unit>[nmu]?secs), total: \d+ [nmu]?secs, count: (?P<count>\d{1,18})\s*$"
+    r"\s*avg =\s+(?P<mean>\d{1,18}) (?P<unit>[nmu]?secs), total:\s+\d+ [nmu]?secs, count:\s+(?P<count>\d{1,18})\s*$"
 )
 _TRACING = re.compile(r"\s*Tracing (?:\d+ functions? for )?(?P<name>\S+?)(?:\.\.\.|\s).*$")
 _FUNCTION = re.compile(r"\s*Function = b?['\"]?(?P<name>[^\s'\"\[]+)['\"]?(?:\s+\[(?P<pid>\d+)\])?\s*$")
@@ -147,7 +147,7 @@ def parse(text: str, source: str = "<text>") -> Report:
         No row of one.
     """
     reader = _Reader(Report(source, len(text.splitlines())))
-    for line in lines(text):
+    for line in plain_lines(text):
         reader.take(line)
     report = reader.report
     report.histograms = [histogram for histogram in report.histograms if histogram.buckets]

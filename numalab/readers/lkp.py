@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from numalab.readers import _cells, _tables
-from numalab.readers._paste import Line, lines
+from numalab.readers._paste import Line, plain_lines
 from numalab.readers._text import ReadError, Skipped
 
 #: "test" of the row that sums up a block of the older style.
@@ -129,7 +129,7 @@ def looks_like(text: str) -> bool:
     """Tell whether a text holds rows of such a table."""
     return any(
         ((row := _ROW.match(line.text)) is not None and (line.joined or not row["rest"])) or _is_begun(line.text)
-        for line in lines(text)
+        for line in plain_lines(text)
     )
 
 
@@ -154,7 +154,7 @@ def parse(text: str, source: str = "<text>") -> Report:
         No row at all.
     """
     reader = _Reader(Report(source, len(text.splitlines())))
-    reader.read(lines(text))
+    reader.read(plain_lines(text))
     report = reader.report
     report.tables = [table for table in report.tables if table.rows or table.failures]
     if not report.tables:
@@ -258,6 +258,7 @@ class _Reader:
         if len(keys) != len(values):
             return 0
         self.setup, self.titles = dict(zip(keys, values, strict=True)), ()
+        self.report.titles.append((every[follow[0]].number, ", ".join(f"{k} {v}" for k, v in self.setup.items())))
         return follow[0] - at + 1
 
     def commits(self, every: list[Line], at: int) -> int:
@@ -267,7 +268,9 @@ class _Reader:
         end = at + 1
         while end < len(every) and every[end].text and not any(_RULE.match(line.text) for line in every[end : end + 2]):
             end += 1
-        self.titles = tuple(line.text.strip() for line in every[at + 1 : end])
+        named = [(line.number, line.text.strip()) for line in every[at + 1 : end]]
+        self.titles = tuple(text for _, text in named)
+        self.report.titles += named
         return end - at
 
     # ------------------------------------------------------------ rows

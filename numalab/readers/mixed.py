@@ -22,9 +22,12 @@ __all__ = ["read", "read_text"]
 
 #: Logs that programs of numalab write are of one format, in which nothing else may stand.
 _LOGGED = re.compile(r"\s*(?:@ \d|# t pid tid )")
-_QUOTED_LOG = re.compile(r"[\s>]*>\s*(?:@ \d|# t pid tid )")
+#: Characters in which the first line begins, and a second one.
+_FIRST = 1000
 #: Of Windows, also where a program added its own; old ones of a Mac have no "\n".
 _LINE_END = re.compile(r"\r+\n")
+#: Line ends of editors that write Unicode's own.
+_SEPARATORS = {0x2028: "\n", 0x2029: "\n"}
 _SNIFFS = {known.name: known.sniff for known in FORMATS.values()}
 #: Formats whose readers use prompts and names of files.
 _WITH_HEADINGS = frozenset(
@@ -135,10 +138,12 @@ def read_text(text: str, source: str, name: str | None = None, kernel: str | Non
     name, kernel : str, optional
         ``format`` and ``kernel`` of `read`.
     """
+    if not text.isascii():
+        text = text.translate(_SEPARATORS)
     text = _LINE_END.sub("\n", text) if "\n" in text else text.replace("\r", "\n")
     if not text.strip("\0 \t\r\n"):
         raise ReadError(source, 0, "is empty; expected the output of a tool")
-    if _QUOTED_LOG.match(text):
+    if not _LOGGED.match(text) and _LOGGED.match(_first_line(text)):
         text = _unquoted(text)
     if name is not None or _LOGGED.match(text):
         return Readings((formats.read(text, source, name, kernel),))
@@ -147,6 +152,11 @@ def read_text(text: str, source: str, name: str | None = None, kernel: str | Non
         first = replace(readings[0], understood=(*readings[0].understood, headings))
         readings = replace(readings, parts=(first, *readings.parts[1:]))
     return readings
+
+
+def _first_line(text: str) -> str:
+    """Return the first line that is not empty, freed from quote marks."""
+    return next((line.text for line in lines(text.lstrip()[:_FIRST]) if line.text), "")
 
 
 def _unquoted(text: str) -> str:

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from numalab.readers import _cells, _tables
-from numalab.readers._paste import Line, lines
+from numalab.readers._paste import Line, plain_lines
 from numalab.readers._text import ReadError, Skipped
 
 #: First words of labels that say what of the runs a row holds.
@@ -96,7 +96,8 @@ Report = _tables.Report[Table]
 
 def looks_like(text: str) -> bool:
     """Tell whether a text holds rows of such a table."""
-    return bool(_SNIFF_CHANGED.search(text) or _SNIFF_PLAIN.search(text))
+    plain = "\n".join(line.text for line in plain_lines(text))
+    return bool(_SNIFF_CHANGED.search(plain) or _SNIFF_PLAIN.search(plain))
 
 
 def parse(text: str, source: str = "<text>") -> Report:
@@ -119,7 +120,7 @@ def parse(text: str, source: str = "<text>") -> Report:
     ReadError
         No row at all.
     """
-    reader = _Reader(Report(source, len(text.splitlines())), _unwrapped(lines(text)))
+    reader = _Reader(Report(source, len(text.splitlines())), _unwrapped(plain_lines(text)))
     reader.read()
     if not reader.report.tables:
         problem = "holds no row of an MMTests table; expected '<label>  <value> (<percent>%)  ...' or 'Ops <label> ...'"

@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from numalab.readers._numbers import ungrouped
 from numalab.readers._placed import Labels, Placed, placed
 from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote
 
 _AVAILABLE = re.compile(r"\s*available: (?P<count>\d{1,6}) nodes? \((?P<nodes>[\d,\- ]+)\)\s*$")
 _CPUS = re.compile(r"\s*(?:node (?P<node>\d{1,6}) cpus:|NUMA node(?P<lscpu>\d{1,6}) CPU\(s\):)(?P<list>[\d,\-\s]*)$")
-_MEMORY = re.compile(r"\s*node (?P<node>\d{1,6}) (?P<what>size|free): (?P<mb>\d{1,12}) (?P<unit>[MG])B\s*$")
+_MEMORY = re.compile(r"\s*node (?P<node>\d{1,6}) (?P<what>size|free):\s+(?P<mb>\d{1,12}) (?P<unit>[MG])B\s*$")
 _DISTANCES = re.compile(r"\s*node distances:\s*$")
 _HEAD = re.compile(r"\s*node\s+\d{1,6}(?:\s+\d{1,6})*\s*$")
 _ROW = re.compile(r"\s*(?P<node>\d{1,6}):\s+(?P<values>\d{1,6}(?:\s+\d{1,6})*)\s*$")
@@ -74,9 +75,15 @@ def is_known(line: Placed) -> bool:
     """Tell whether a line is of these and of nothing else."""
     if line.heading:
         return _OF_FILE.search(line.file) is not None and line.text.startswith(("==>", "Path:"))
-    return _OF_FILE.search(line.file) is not None or any(
-        pattern.match(line.text) for pattern in (_AVAILABLE, _CPUS, _MEMORY, _DISTANCES, _UNKNOWN, _LSCPU)
+    return (
+        _OF_FILE.search(line.file) is not None
+        or any(pattern.match(line.text) for pattern in (_AVAILABLE, _CPUS, _DISTANCES, _UNKNOWN, _LSCPU))
+        or _memory(line) is not None
     )
+
+
+def _memory(line: Placed) -> re.Match[str] | None:
+    return _MEMORY.match(ungrouped(line.text))
 
 
 def is_row(line: Placed) -> bool:
@@ -153,7 +160,7 @@ class _Reader:
             node = int(cpus["node"] or cpus["lscpu"])
             self.see(line, node, "cpus")
             self.add_cpus(node, cpus["list"], line)
-        elif memory := _MEMORY.match(text):
+        elif memory := _memory(line):
             sample = self.see(line, int(memory["node"]), memory["what"])
             mb = int(memory["mb"]) * (1024 if memory["unit"] == "G" else 1)
             (sample.size_mb if memory["what"] == "size" else sample.free_mb)[int(memory["node"])] = mb

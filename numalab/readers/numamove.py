@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from numalab.readers._paste import Line, lines
+from numalab.readers._paste import Line, plain_lines
 from numalab.readers._text import FromText, ReadError, Skipped
 
 FORMAT = "numamove"
@@ -82,7 +82,7 @@ def parse(text: str, source: str = "<text>") -> Report:
     """
     report = Report(source, len(text.splitlines()))
     clock = _Clock(source)
-    for line in lines(text):
+    for line in plain_lines(text):
         if rate := _RATE.match(line.text):
             report.samples.append(Sample(clock.since(line, rate), int(rate["calls"]), int(rate["ms"]), line.number))
         elif task := _TASK.match(line.text):

@@ -213,7 +213,9 @@ def parse(text: str, source: str = "<text>") -> Report:
     report = reader.report
     empty = [run for run in report.runs if run.empty]
     report.runs = [run for run in report.runs if not run.empty]
-    report.skipped += [Skipped(run.line, run.what, "no count below this head; was the text cut?") for run in empty]
+    for run in empty:
+        for line, text in (*reader.names.get(run.line, ()), (run.line, run.what)):
+            report.skipped.append(Skipped(line, text, "no count below this head; was the text cut?"))
     report.skipped.sort(key=lambda skip: skip.line)
     if not report.runs:
         problem = "holds no count of perf stat; expected '<count>  <event>' and '<seconds> seconds time elapsed'"
@@ -266,6 +268,8 @@ class _Reader:
         self.last: Count | Seconds | None = None
         self.above: list[Line] = []
         self.section = ""
+        # line of a run -> lines above that name it
+        self.names: dict[int, list[tuple[int, str]]] = {}
 
     def take(self, line: Line) -> None:
         text = line.text
@@ -303,11 +307,14 @@ class _Reader:
     def open(self, line: Line, what: str = "", runs: int | None = None) -> Run:
         """Begin a run; the line right above names it, what stands before that is none of it."""
         label = ""
+        named = self.names.setdefault(line.number, [])
         if self.above and _COMMAND.search(self.above[-1].text):
+            named.append((self.above[-1].number, self.above[-1].text))
             command = self.above.pop().text.strip()
             what, repeat = what or command, _REPEAT.search(command)
             runs = runs or (int(repeat[1]) if repeat else None)
         if self.above and (name := _NAME.match(self.above[-1].text)):
+            named.append((self.above[-1].number, self.above[-1].text))
             self.above.pop()
             label = name[1]
         self.end()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from numalab.readers import memcg, meminfo, node_numastat, numa_maps, numactl, sched, vmstat
 from numalab.readers._text import CUT, ReadError, Skipped, quote
@@ -131,6 +131,19 @@ def _cut(report: Report, lines: list[str]) -> None:
     del lines[last:]
 
 
+class _Titled(Protocol):
+    skipped: list[Skipped]
+    titles: list[tuple[int, str]]
+
+
+_Pasted = TypeVar("_Pasted", bound=_Titled)
+
+
+def _at(number: int, line: str, before: list[str]) -> list[str]:
+    """Return what puts a line where it has its number: blank lines, and the line."""
+    return [""] * (number - 1 - len(before)) + [line]
+
+
 class _Parts:
     """State while reading: the texts of each kind, and the stamp that lines stand below."""
 
@@ -173,10 +186,9 @@ class _Parts:
         if self.kind == "record":
             self.report.head = self.read_head(number, line)
         elif self.kind == "topology":
-            # blank lines keep its numbers right
-            self.topology += [""] * (number - 1 - len(self.topology)) + [line]
+            self.topology += _at(number, line, self.topology)
         elif self.kind == "meminfo":
-            self.meminfo.append(line)
+            self.meminfo += _at(number, line, self.meminfo)
         elif self.kind == "tasks":
             self.task(number, line)
         elif self.kind == "same" and all(word.isdecimal() for word in line.split()):
@@ -234,13 +246,19 @@ class _Parts:
     def finish(self) -> None:
         report, source = self.report, self.report.source
         if self.topology:
-            (report.machine,) = numactl.parse("\n".join(self.topology), source).samples
+            machines = self.whole(numactl.parse("\n".join(self.topology), source)).samples
+            if len(machines) > 1:
+                raise self.fail(machines[1].line, "expected the files of each node once")
+            report.machine = machines[0]
         if text := self.text("vmstat"):
             report.counters = vmstat.parse(text, source)
         if text := self.text("numastat"):
             report.nodes = node_numastat.parse(text, source)
         if self.meminfo:
-            report.memory = meminfo.parse("\n".join(self.meminfo), source).samples
+            report.memory = self.whole(meminfo.parse("\n".join(self.meminfo), source)).samples
+            if len(report.memory) != len(report.times):
+                looks, times = len(report.memory), len(report.times)
+                report.notes.append((0, f"memory of nodes was seen {looks} times in {times} intervals: left out"))
         if text := self.text("sched"):
             stats = sched.parse(text, source, report.head["release"])
             report.stats, report.swapped = self.repeated(stats.tasks), stats.swapped
@@ -251,11 +269,17 @@ class _Parts:
             report.cgroup_counters = vmstat.parse(text, source)
         for time, number, lines in self.cgroup:
             try:
-                report.cgroup.append((time, memcg.parse("\n".join(lines), source).samples[0]))
+                report.cgroup.append((time, self.whole(memcg.parse("\n".join(lines), source), number).samples[0]))
             except ReadError as error:
                 raise self.fail(number + error.line, error.problem.removesuffix(f"; {CUT}")) from error
         node_of = report.node_of
         report.rows = [row._replace(node=node_of.get(row.cpu, -1)) for row in report.rows]
+
+    def whole(self, found: _Pasted, above: int = 0) -> _Pasted:
+        """Report what a reader of pastes did not use or took for a title: here both are foreign."""
+        titles = [Skipped(line, text, "not a line of a log of numalab record") for line, text in found.titles]
+        self.report.skipped += [replace(skip, line=skip.line + above) for skip in (*found.skipped, *titles)]
+        return found
 
     def repeated(self, found: list[sched.Task]) -> list[sched.Task]:
         """Add what did not change at each look, in the order of time."""

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from numalab.readers._numbers import ungrouped
 from numalab.readers._placed import Placed, placed, unwrapped
 from numalab.readers._text import CUT, FromText, ReadError, Skipped, quote, records
 
@@ -129,10 +130,7 @@ def is_known(line: Placed) -> bool:
 def is_row(line: Placed) -> bool:
     """Tell whether a line may belong to this file."""
     text = line.text.lstrip()
-    return (
-        not line.heading
-        and (_VALUE.match(text) or _RULE.match(text) or _faults(text) or _KNOWN.match(text)) is not None
-    )
+    return not line.heading and (_value(text) or _RULE.match(text) or _faults(text) or _KNOWN.match(text)) is not None
 
 
 def prints_swapped(release: str) -> bool:
@@ -214,7 +212,7 @@ def _read_paste(report: Report, every: list[Placed]) -> None:
         elif task is None and not is_row(line):
             report.skipped.append(Skipped(line.number, line.text, "not a line of /proc/PID/sched"))
         else:
-            value, faults = _VALUE.match(text), _NEW.match(text)
+            value, faults = _value(text), _NEW.match(text)
             again = task and ((value and value[1] in task.values) or (faults and int(faults[1]) in task.faults))
             if task is None or again:  # a paste that begins below the head
                 task = Task(None, pid, tid, "", line.number)
@@ -226,6 +224,10 @@ def _read_paste(report: Report, every: list[Placed]) -> None:
         task.tid = -number
 
 
+def _value(text: str) -> re.Match[str] | None:
+    return _VALUE.match(ungrouped(text))
+
+
 def _goes_on(text: str, rest: str) -> bool:
     return text.lstrip().startswith("numa_faults node=") and "group_shared=" not in text and bool(_REST.match(rest))
 
@@ -235,7 +237,7 @@ def _faults(line: str) -> re.Match[str] | None:
 
 
 def _take(report: Report, task: Task, number: int, line: str) -> None:
-    if value := _VALUE.match(line):
+    if value := _value(line):
         task.values[value[1]] = float(value[2])
     elif place := _PLACE.match(line):
         task.node, task.group = int(place[1]), int(place[2])

@@ -65,8 +65,7 @@ def read_lkp(text: str, source: str, _release: str | None = None) -> Reading:
         )
         what += f", {len(table.failures)} failures in {table.runs} runs" if table.runs else ""
         found.append(Found(table.line, what))
-        if where := [table.setup[key] for key in ("tbox_group", "testcase", "test") if key in table.setup]:
-            found.append(Found(table.line, f"taken on {', '.join(where)}"))
+    found += [Found(line, f"title: {text}") for line, text in report.titles]
     found += [Found(line, f"note: {text}") for line, text in report.notes]
     records = [record for table in report.tables for record in _lkp_records(table, source)]
     return _reading(report, "lkp", found, records, _lkp_tables(report.tables))
@@ -115,14 +114,15 @@ def _lkp_row(row: lkp.Row) -> tuple[Any, ...]:
 def read_mmtests(text: str, source: str, _release: str | None = None) -> Reading:
     """Read MMTests tables: values by kernel."""
     report = mmtests.parse(text, source)
+    names = mmtests_counters(report)
     found = []
     for table in report.tables:
-        counters = sum(row.metric in MMTESTS_COUNTERS for row in table.rows)
+        counters = sum(row.metric in names for row in table.rows)
         starred = sum(any(row.significant) for row in table.rows)
         what = f"table of {', '.join(table.kernels)}: {len(table.rows)} rows, {counters} counters of /proc/vmstat"
         found.append(Found(table.line, what + (f", {starred} with a change marked significant" if starred else "")))
     found += [Found(line, f"note: {text}") for line, text in report.notes]
-    records = [record for table in report.tables for record in _mmtests_records(table, _without_huge(report), source)]
+    records = [record for table in report.tables for record in _mmtests_records(table, names, source)]
     return _reading(report, "mmtests", found, records, _mmtests_tables(report.tables))
 
 
@@ -151,13 +151,17 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _without_huge(report: mmtests.Report) -> bool:
-    """Tell whether the tables are of 2013 or older: "NUMA PTE updates" was the kernel's own counter then."""
-    return not any(_HUGE.search(row.metric) for table in report.tables for row in table.rows)
+def mmtests_counters(report: mmtests.Report) -> dict[str, str]:
+    """Return labels -> counters of /proc/vmstat, as they were when the tables of a text were made.
+
+    In 2013 and before, which rows of huge pages tell, "NUMA PTE updates" was the kernel's own counter.
+    """
+    if any(_HUGE.search(row.metric) for table in report.tables for row in table.rows):
+        return MMTESTS_COUNTERS
+    return MMTESTS_COUNTERS | {"NUMA PTE updates": "numa_pte_updates"}
 
 
-def _mmtests_records(table: mmtests.Table, without_huge: bool, source: str) -> Iterable[_Record]:
-    names = MMTESTS_COUNTERS | ({"NUMA PTE updates": "numa_pte_updates"} if without_huge else {})
+def _mmtests_records(table: mmtests.Table, names: Mapping[str, str], source: str) -> Iterable[_Record]:
     for row in table.rows:
         if row.statistic in ("", "Ops") and row.metric in names:
             for kernel, value in zip(table.kernels, row.values, strict=True):

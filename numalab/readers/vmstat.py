@@ -7,10 +7,12 @@ memory.stat of a cgroup has the same form and is read the same way.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from numalab.readers._numbers import GROUPED, number
+from numalab.readers._paste import COUNT
 from numalab.readers._placed import Labels, Placed, clock, placed
 from numalab.readers._text import CUT, FromText, ReadError, Record, Skipped, quote, records
 
@@ -46,8 +48,10 @@ _BEFORE = re.compile(r"(?i)\b(?:before|start|begin(?:ning)?|initial|vorher|pre|t
 _AFTER = re.compile(r"(?i)\b(?:after(?:wards)?|end|stop|finish(?:ed)?|final|nachher|post|t1|apr[eè]s|despu[eé]s)\b")
 
 
-#: A counter has 64 bits, of which the sign is one; grouped, its digits take this much room.
-_LARGEST, _LONGEST_NUMBER = 1 << 63, 27
+#: Room that the digits of a counter take when they are grouped, and how many are a counter whatever they are.
+_LONGEST_NUMBER, _SURE_DIGITS = 27, 18
+#: A name and what is no count: with a unit, an exponent or a sign.
+_OTHER_VALUE = re.compile(r"\s*(?P<name>[a-z][a-z0-9_]*)\s*[:=]?\s+(?=[-+.\w]*\d)[-+.%\w]++(?:\s+[A-Za-z%]+)?$")
 
 
 @dataclass(frozen=True)
@@ -123,14 +127,16 @@ def is_known(line: Placed) -> bool:
 
 def name_of(line: Placed) -> str | None:
     """Return the name if a line holds a name and a value."""
-    match = _PASTED.match(line.bare)
-    return match["name"] if match and not line.heading and _count(match["value"]) is not None else None
+    match = COUNT.fullmatch(line.text) or _PASTED.match(line.bare)
+    return sys.intern(match["name"]) if match and not line.heading and _count(match["value"]) is not None else None
 
 
 def _count(printed: str) -> int | None:
-    """Return a number of at most 64 bits; None for anything else."""
+    """Return a whole number that a counter can be; None for anything else."""
+    if len(printed) <= _SURE_DIGITS and printed.isdecimal():
+        return int(printed)
     value = number(printed) if len(printed) <= _LONGEST_NUMBER else None
-    return value if isinstance(value, int) and value < _LARGEST else None
+    return value if isinstance(value, int) else None
 
 
 def parse(text: str, source: str = "<text>") -> Report:
@@ -167,6 +173,9 @@ def parse(text: str, source: str = "<text>") -> Report:
     return report
 
 
+_NO_COUNT = "the value is no whole number below 2^63"
+
+
 class _Paste:
     """State while reading a paste: the snapshot that lines belong to, and what stood before it."""
 
@@ -182,38 +191,41 @@ class _Paste:
 
     def read(self, every: list[Placed]) -> None:
         for line in every:
-            if line.heading:
+            if plain := COUNT.fullmatch(line.text):
+                self.take(line, plain["name"], plain["value"])
+            elif line.heading:
                 # a command such as "$ grep numa /proc/vmstat" is no name for what it prints
                 if self.values and line.name != self.file:
                     self.end()
             elif (seconds := clock(line.text)) is not None:
                 self.end()
                 self.next_time = seconds
-            elif not self.take(line) and line.text.strip():
+            elif match := _PASTED.match(line.bare):
+                self.take(line, match["name"], match["value"], match["after"], growth=bool(match["sign"]))
+            elif (other := _OTHER_VALUE.match(line.text)) and KNOWN_NAMES.match(other["name"]):
+                self.report.skipped.append(Skipped(line.number, line.text, _NO_COUNT))
+            elif line.text.strip():
                 if _is_label(line.text):
                     self.end()
                 self.labels.offer(line)
         self.end()
         self.labels.finish()
 
-    def take(self, line: Placed) -> bool:
-        match = _PASTED.match(line.bare)
-        value = _count(match["value"]) if match else None
-        after = _count(match["after"]) if match and match["after"] else None
-        if match is None:
-            return False
-        if value is None or (match["after"] and after is None):
-            self.report.skipped.append(Skipped(line.number, line.text, "not a number of at most 64 bits"))
-            return True
-        if match["name"] in self.values:
+    def take(self, line: Placed, name: str, printed: str, later: str | None = None, *, growth: bool = False) -> None:
+        value = _count(printed)
+        after = _count(later) if later else None
+        if value is None or (later and after is None):
+            self.report.skipped.append(Skipped(line.number, line.text, _NO_COUNT))
+            return
+        if name in self.values:
             self.end()
         if not self.values:
-            self.begin(line, bool(match["sign"]))
+            self.begin(line, growth)
         self.labels.drop()
-        self.values[match["name"]] = value
+        name = sys.intern(name)
+        self.values[name] = value
         if after is not None:
-            self.after[match["name"]] = after
-        return True
+            self.after[name] = after
 
     def begin(self, line: Placed, delta: bool) -> None:
         self.first, self.delta, self.file = line.number, delta, line.name

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from numalab.readers._paste import lines
+from numalab.readers._paste import plain_lines
 from numalab.readers._text import CUT, ReadError, Skipped
 
 _ZONE = re.compile(r"Node (\d+), zone\s+(\w+)\s*$")
@@ -55,7 +55,7 @@ def parse(text: str, source: str = "<text>") -> Report:
         No zone, or one that lacks some of `NAMES`.
     """
     report = Report(source, len(text.splitlines()))
-    for number, line in ((one.number, one.text) for one in lines(text)):
+    for number, line in ((one.number, one.text) for one in plain_lines(text)):
         if head := _ZONE.match(line):
             report.zones.append(Zone(int(head[1]), head[2], number))
         elif not report.zones or (line and not line[0].isspace()):

@@ -113,10 +113,8 @@ class Cgroup:
         self.what = f"cgroup {name}"
 
     def pids(self, root: Path) -> list[int] | None:
-        """Return those alive; None when the cgroup is gone."""
+        """Return those alive; None when there are none, or the cgroup is gone."""
         assert self.folder is not None
-        if not self.folder.is_dir():
-            return None
         found: set[int] = set()
         for folder, _, _ in os.walk(self.folder):
             try:
@@ -125,4 +123,4 @@ class Cgroup:
                 # removed meanwhile, or a threaded cgroup, whose processes are listed above it
                 continue
         # 0 stands for processes of another pid namespace
-        return sorted(found - {0})
+        return sorted(found - {0}) or None

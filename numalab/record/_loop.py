@@ -101,7 +101,8 @@ def record(
         The log cannot be written.
     """
     if not command and not follow.pids(root):
-        raise RecordError(f"{follow.what}: no such process is running; see ps")
+        nobody = "no process is in it; start one first" if follow.folder else "no such process is running; see ps"
+        raise RecordError(f"{follow.what}: {nobody}")
     machine = _machine.look(root)
     waited_for = _STOP | ({signal.SIGCHLD} if command else set())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)

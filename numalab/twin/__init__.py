@@ -28,14 +28,16 @@ from numalab.twin._evidence import evidence
 from numalab.twin._machine import kernel_of, machine_of
 from numalab.twin._model import Model, changed, record_every
 from numalab.twin._patterns import Pattern, patterns
-from numalab.twin._result import Effect, Fit, Row, WhatIf, effect_of
+from numalab.twin._result import AtRate, Effect, Fit, Row, WhatIf, effect_of
 from numalab.twin._touch import Touch
-from numalab.twin._workload import at_rate, workload_of
+from numalab.twin._workload import PAGES_PER_S, at_rate, workload_of
 
-__all__ = ["SEEDS", "Effect", "Fit", "Model", "Row", "Touch", "Twin", "TwinError", "WhatIf"]
+__all__ = ["SEEDS", "AtRate", "Effect", "Fit", "Model", "Row", "Touch", "Twin", "TwinError", "WhatIf"]
 
 #: Runs of the twin, and of each what-if.
 SEEDS = 12
+#: At most so many at the other rates that the recording does not rule out.
+SEEDS_AT_ENDS = 4
 #: With more processes the small areas of each are left out.
 MOST_BY_AREA = 16
 
@@ -69,6 +71,8 @@ class Twin:
     assumed: tuple[str, ...]
     _sides: Sides = field(repr=False)
     _fits: dict[int, Fit] = field(default_factory=dict, repr=False)
+    #: Rate -> the twin at that rate.
+    _at_ends: dict[float, Twin] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -152,18 +156,37 @@ class Twin:
         Returns
         -------
         WhatIf
-            With the twin's warning: where it does not fit the recording.
+            With the twin's warning: where it does not fit the recording. Where the recording does not tell how often
+            memory is touched, with the same at the ends of what it may be (`SEEDS_AT_ENDS` runs at most).
 
         Raises
         ------
         TwinError
             What is asked for is not understood, or cannot be.
         """
-        other = self.changed(spec)
-        fit = self.run(seeds)
-        ds = other.simulate(seeds, record_every(other.seconds))
+        effects, ds = self._beside(spec, seeds)
         series = {name: twin for name, (_, twin) in self._sides.series(ds).items()}
-        return WhatIf(spec, tuple(self._effects(fit.ds, ds)), fit.warning, ds, series)
+        ends = tuple(
+            AtRate(rate, self._at(rate)._beside(spec, min(seeds, SEEDS_AT_ENDS))[0]) for rate in self.touch.ends
+        )
+        return WhatIf(spec, effects, self.run(seeds).warning, ds, series, ends)
+
+    def _beside(self, spec: str, seeds: int) -> tuple[tuple[Effect, ...], xr.Dataset]:
+        """Run a what-if; return what it changes, and its runs."""
+        other = self.changed(spec)
+        base = self.run(seeds).ds
+        ds = other.simulate(seeds, record_every(other.seconds))
+        return tuple(self._effects(base, ds)), ds
+
+    def _at(self, rate: float) -> Twin:
+        """Return the twin at another rate; the same one each time, so that it runs once."""
+        if rate not in self._at_ends:
+            workload = at_rate(self.model.workload, PAGES_PER_S * rate / self.touch.pages_per_s)
+            touch = replace(self.touch, pages_per_s=rate)
+            self._at_ends[rate] = replace(
+                self, model=replace(self.model, workload=workload), touch=touch, _fits={}, _at_ends={}
+            )
+        return self._at_ends[rate]
 
     def changed(self, spec: str) -> Model:
         """Return what a what-if would simulate.
@@ -199,5 +222,6 @@ class Twin:
             "machine": self.model.machine.to_dict(),
             "workload": self.model.workload.to_dict(),
             "pages_per_s": self.touch.pages_per_s,
+            "pages_per_s_not_told_apart": [self.touch.lowest, self.touch.highest],
             "assumed": list(self.assumed),
         }

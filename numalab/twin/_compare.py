@@ -13,7 +13,7 @@ from numalab.derived import time_axis
 from numalab.quantities import QUANTITIES, Quantity, Series
 from numalab.twin._result import Row
 from numalab.twin._seen import WHOLE, Evidence
-from numalab.validate.judge import SAME_SHARES, judge, judge_distance
+from numalab.validate.judge import CLOSE, SAME_SHARES, judge, judge_distance
 
 Values = NDArray[np.float64]
 
@@ -86,9 +86,11 @@ class Sides:
         first = (real[0], np.repeat(real[1][:, :1], real[1].shape[1], axis=1))
         signal = float(quantities.rms(real, first)[0, 0])
         told = judge_distance(quantities.rms(real, model), quantities.rms(model, model), signal)
-        same = told.real <= SAME_SHARES
+        # below a quarter of how far the recorded pages moved, distances are not told apart
+        floor = max(SAME_SHARES, CLOSE * signal)
+        within = told.real <= floor and (told.real > told.high or not told.inside)
         what = "pages by node over time: mean distance from the seeds, as a share of all pages"
-        inside, why = told.inside or same, "" if same else told.why
+        inside, why = told.inside or within, f"within the floor of {floor:.2g}" if within else told.why
         return Row(quantities.PAGES_OVER_TIME, "1", what, told.real, told.model, told.low, told.high, inside, why)
 
     def series(self, twin: xr.Dataset) -> dict[str, tuple[Series, Series]]:

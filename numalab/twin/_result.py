@@ -33,7 +33,7 @@ class Row:
         The recorded value lies in the band, or the median within 25 % of it, and the band is no wider than a factor
         of 3; or both are as good as 0.
     why : str
-        Why it does not fit, or fits without telling anything.
+        Why it does not fit, fits without telling anything, or fits only within a floor.
     """
 
     quantity: str
@@ -48,8 +48,10 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Twin over recorded."""
-        return self.twin / self.recorded if self.recorded and not math.isnan(self.twin) else None
+        """Twin over recorded; None where undefined, and of distances, which have no ratio that tells anything."""
+        if not self.recorded or math.isnan(self.twin) or self.quantity == PAGES_OVER_TIME:
+            return None
+        return self.twin / self.recorded
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; None for what is undefined."""
@@ -173,6 +175,26 @@ def effect_of(quantity: str, units: str, what: str, base: Values, other: Values)
 
 
 @dataclass(frozen=True)
+class AtRate:
+    """The same what-if, with threads that touch memory at another rate that the recording does not rule out.
+
+    Attributes
+    ----------
+    pages_per_s : float
+        Of each thread.
+    effects : tuple of Effect
+        Beside the twin at that rate.
+    """
+
+    pages_per_s: float
+    effects: tuple[Effect, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"pages_per_s": self.pages_per_s, "effects": [one.to_dict() for one in self.effects]}
+
+
+@dataclass(frozen=True)
 class WhatIf:
     """A what-if beside the twin.
 
@@ -187,6 +209,8 @@ class WhatIf:
         Its runs.
     series : dict
         Quantity -> its course over time.
+    ends : tuple of AtRate
+        At the ends of the rates that the recording does not tell apart; empty where it does.
     """
 
     spec: str
@@ -194,11 +218,13 @@ class WhatIf:
     warning: str
     ds: xr.Dataset = field(repr=False)
     series: Mapping[str, Series] = field(repr=False)
+    ends: tuple[AtRate, ...] = ()
 
     @property
     def text(self) -> str:
         """A table for people."""
         head = ["quantity", "twin", "5-95 %", f"with {self.spec}", "5-95 %", "change", "beyond noise"]
+        head += [f"at {end.pages_per_s:,.0f}/s" for end in self.ends]
         lines = [
             [
                 one.quantity,
@@ -206,8 +232,9 @@ class WhatIf:
                 band(one.base_low, one.base_high),
                 number(one.value),
                 band(one.low, one.high),
-                "-" if one.change is None else f"{one.change:+.0%}",
+                _change(one),
                 {True: "yes", False: "no", None: "not known"}[one.beyond_noise],
+                *(_change_at(end, one.quantity) for end in self.ends),
             ]
             for one in self.effects
         ]
@@ -215,7 +242,24 @@ class WhatIf:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {"what_if": self.spec, "effects": [one.to_dict() for one in self.effects], "warning": self.warning}
+        return {
+            "what_if": self.spec,
+            "effects": [one.to_dict() for one in self.effects],
+            "ends": [end.to_dict() for end in self.ends],
+            "warning": self.warning,
+        }
+
+
+def _change(one: Effect) -> str:
+    return "-" if one.change is None else f"{one.change:+.0%}"
+
+
+def _change_at(end: AtRate, quantity: str) -> str:
+    """Return the change at another rate, in brackets where it is no more than the seeds' own."""
+    for one in end.effects:
+        if one.quantity == quantity:
+            return f"({_change(one)})" if one.beyond_noise is False else _change(one)
+    return "-"
 
 
 def number(value: float) -> str:

@@ -36,16 +36,26 @@ class Touch:
         Visits of each thread.
     note : str
         How it was found, for people.
+    lowest, highest : float
+        Rates between which the recording does not tell; both the rate itself where it does, or was given.
     """
 
     pattern: Pattern
     pages_per_s: float
     note: str
+    lowest: float
+    highest: float
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The ends of what the recording does not tell apart, without the rate itself."""
+        return tuple(sorted({self.lowest, self.highest} - {self.pages_per_s}))
 
 
 def given(pattern: Pattern, pages_per_s: float) -> Touch:
     """Return a rate that was asked for."""
-    return Touch(pattern, pages_per_s, f"memory is touched by {pattern.name}, {pages_per_s:,.0f} pages/s each: given")
+    note = f"memory is touched by {pattern.name}, {pages_per_s:,.0f} pages/s each: given"
+    return Touch(pattern, pages_per_s, note, pages_per_s, pages_per_s)
 
 
 def fitted(
@@ -67,7 +77,7 @@ def fitted(
     if not any(series[1][:, -1].any() for series in recorded.values() if series is not None):
         rate = f"{PAGES_PER_S:,.0f} pages/s each"
         note = f"memory is touched by {tried[0].name}, {rate}: assumed, there was no hint fault to fit it to"
-        return Touch(tried[0], PAGES_PER_S, note)
+        return Touch(tried[0], PAGES_PER_S, note, PAGES_PER_S, PAGES_PER_S)
     distances = []
     for number, pattern in enumerate(tried, 1):
         tell(f"fitting how memory is touched, {number} of {len(tried)}: by {pattern.name}")
@@ -87,7 +97,8 @@ def fitted(
     )
     if len(good) > 1:
         note += f"; the recording does not tell rates from {pages[1]:,.0f} to {pages[2]:,.0f} apart"
-    return Touch(tried[best], pages[0], note)
+        note += ", so each what-if is run at both ends too"
+    return Touch(tried[best], pages[0], note, pages[1], pages[2])
 
 
 def _distance(sides: Sides, twin: xr.Dataset) -> float:

@@ -28,9 +28,9 @@ Results = Mapping[str, Any]
 _DRAWING = RLock()
 #: One explorer computes at a time: two would only make both slow.
 _COMPUTING = Lock()
-#: Wall-clock seconds of simulation before the first picture, between looks at whether the reader has moved on, and
-#: between pictures.
-_FIRST_S, _SLICE_S, _REDRAW_S = 0.005, 0.03, 0.8
+#: Wall-clock seconds of simulation between looks at whether the reader has moved on, and between pictures. The first
+#: picture comes after one step.
+_SLICE_S, _REDRAW_S = 0.01, 0.8
 #: Steps of the time slider.
 _FRAMES = 40
 #: Characters of a line of output that a notebook has room for at 1280 pixels.
@@ -374,7 +374,7 @@ class Explorer:
         calls = {name: jobs[name].call(seeds) for name, seeds in todo.items()}
         results = {name: DONE.get(call) for name, call in calls.items()}
         going: dict[str, Progress] = {name: jobs[name].start(todo[name]) for name, r in results.items() if r is None}
-        slice_s, next_draw = _FIRST_S, 0.0
+        slice_s, next_draw = 0.0, 0.0
         while any(not one.done for one in going.values()):
             for one in going.values():
                 if not one.done:
@@ -419,7 +419,7 @@ class Explorer:
     _held_time = False
 
     def _show(self, results: Results, request: _Request, progress: str, *, done: bool) -> None:
-        png, words = self._picture(results, request.values)
+        figure, png, words = self._picture(results, request.values, lambda: self._check_wanted(request))
         with self._state:
             self._check_wanted(request)
             self._shown = dict(results)
@@ -428,15 +428,21 @@ class Explorer:
             so_far = min((reached(one) for one in results.values()), default=0.0)
             progress = f"simulated so far: {so_far:.1f} s" if self._seconds else "computing"
         self._footer(progress)
+        with _DRAWING:
+            style.spare(figure)
 
-    def _picture(self, results: Results, values: Values) -> tuple[bytes, str]:
+    def _picture(
+        self, results: Results, values: Values, check_wanted: Callable[[], None] = lambda: None
+    ) -> tuple[Figure, bytes, str]:
+        """Draw, and tell in words; a picture that is no longer wanted is left half drawn."""
         with _DRAWING:
             drawn = self._draw(results, values)
             figure = drawn.figure if isinstance(drawn, Picture) else drawn
+            check_wanted()
             if self._tell is not None:
-                return style.png(figure), self._tell(results, values)
+                return figure, style.png(figure), self._tell(results, values)
             if isinstance(drawn, Picture):
-                return style.png(figure), drawn.alt
+                return figure, style.png(figure), drawn.alt
             raise TypeError(
                 f"explorer {self.title!r}: draw returns a bare figure; give tell=, which says what it shows"
             )
@@ -474,7 +480,7 @@ class Explorer:
             return
         generation, until = self._generation, float(self.time.value)
         cut = {name: until_time(one, until) for name, one in self._shown.items()}
-        png, words = self._picture(cut, self.values)
+        _, png, words = self._picture(cut, self.values)
         if generation == self._generation and until == self.time.value:
             self._picture_and_words(png, words, done=True)
 

@@ -181,7 +181,7 @@ class Exercise:
         return self.problem
 
     def check(self, answer: float | str | None) -> str:
-        """Check an answer and say whether it is right, or what to look at.
+        """Say whether an answer is right, or what to look at; the widget stays as it is.
 
         Parameters
         ----------
@@ -191,16 +191,13 @@ class Exercise:
         Returns
         -------
         str
-            What stands under the problem then.
+            What stands under the problem when the answer is given there.
         """
         if answer is None or answer == "":
-            text = "No answer yet."
-        elif self.problem.is_right(answer):
-            text = f"{_RIGHT} Right."
-        else:
-            text = f"{_WRONG} Not yet. {self.problem.hint(answer)}"
-        self.words.value = _status(text)
-        return text
+            return "No answer yet."
+        if self.problem.is_right(answer):
+            return f"{_RIGHT} Right."
+        return f"{_WRONG} Not yet. {self.problem.hint(answer)}"
 
     def _check_field(self) -> None:
         given = self.field.value
@@ -210,7 +207,7 @@ class Exercise:
             except ValueError:
                 self.words.value = _status(f"Expected a number, got {given!r}.")
                 return
-        self.check(given)
+        self.words.value = _status(self.check(given))
 
     def solution(self) -> str:
         """Return the answer and how one gets there."""

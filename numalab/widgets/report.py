@@ -122,10 +122,11 @@ def diagnosis_html(found: Diagnosis, notebooks: Mapping[str, str]) -> str:
 def _finding(one: Finding, notebooks: Mapping[str, str]) -> str:
     side = f" ({escape(one.side)})" if one.side else ""
     head = f"{_SIGNS[one.kind]}: {one.id}{side}"
+    sure = f" Confidence: {one.confidence}." if one.confidence else ""
     evidence = rows_html(["number", "value", "where"], [_evidence(each) for each in one.evidence])
     told = [
         f"<h4 style='margin:6px 0 0'>{head}</h4>",
-        f"<p style='margin:2px 0'>{escape(one.says)} Confidence: {one.confidence}.</p>",
+        f"<p style='margin:2px 0'>{escape(one.says)}{sure}</p>",
         f"<details open><summary>the numbers</summary>{evidence}</details>",
         f"<p style='margin:2px 0'>Why it matters: {escape(one.why)}</p>" if one.why else "",
         _list("try", one.attempts) if one.attempts else "",

@@ -34,7 +34,7 @@ def test_text(cli):
     code, out, err = cli("storm.txt")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "page-ping-pong, 4.0-rc1 (confidence high)"
+    assert lines[0] == "page-ping-pong, 4.0-rc1 (illness, confidence high)"
     assert "    numa_pages_migrated, 4.0-rc1: 32,916,316 pages   [storm.txt:29]" in lines
     assert "  Kernel 4.0: b191f9b106ea keeps the write bit over a hint fault; 4.0-rc1 to rc4 are without" in lines
     # (7 · 84,010,995 + 5000 · 81,697,505 + 19 · 32,916,316) / 10⁶ = 409,701
@@ -55,7 +55,19 @@ def test_json(cli):
 def test_a_run(cli):
     code, out, _ = cli("run.nc")
     assert code == 0
-    assert out.startswith("nothing-wrong (confidence high, verdict)")
+    assert out.startswith("nothing-wrong (verdict, confidence high)")
+
+
+def test_too_little_has_no_confidence(cli, tmp_path):
+    few = tmp_path / "few.txt"
+    few.write_text("numa_pte_updates 40\nnuma_hint_faults 30\nnuma_hint_faults_local 10\nnuma_pages_migrated 5\n")
+    _, out, _ = cli(str(few))
+    assert out.startswith("not-enough-data (verdict)\n")
+    assert "quote it beside tables of mmtests" in out
+    assert "quote it to say what share of the machine" in " ".join(out.split())
+    data = json.loads(cli(str(few), "--json")[1])
+    assert data["findings"][0]["confidence"] is None
+    assert len(data["costs"][0]["meaning"]) == 3
 
 
 def test_standard_input(cli, monkeypatch):

@@ -70,3 +70,13 @@ def test_the_mails_run_and_the_stored_results():
     assert "41/3" in str(lesson.trace())
     assert lesson.claims()
     assert str(lesson.times()).count("\n") < str(lesson.times(full=True)).count("\n")
+
+
+def test_the_mails_run_is_magnified():
+    """The last look but one, 41/3 39/2 40/2 40/2, is seen as four lines only near 40."""
+    picture = lesson.trace_picture()
+    whole, near = picture.figure.axes
+    assert near.get_ylim() == (35, 45)
+    assert whole.get_ylim()[0] == 0
+    for ax in (whole, near):
+        assert [line.get_ydata()[-2] for line in ax.get_lines()] == [41, 39, 40, 40]

@@ -94,10 +94,10 @@ def test_two_constant_locks_meet_one_point_each():
     by_name = {
         name: dict(zip(one.tasks.tolist(), 100 * one.area_share, strict=True)) for name, one in picture.solved.items()
     }
-    assert by_name["meets 512"][512] == pytest.approx(100 * middle["middle"], abs=1e-6)
-    assert by_name["meets 2,048"][2048] == pytest.approx(100 * most["middle"], abs=1e-6)
-    assert by_name["meets 512"][2048] < 80
-    assert by_name["meets 2,048"][512] > 60
+    assert by_name["constant, meets 512 ranks"][512] == pytest.approx(100 * middle["middle"], abs=1e-6)
+    assert by_name["constant, meets 2,048 ranks"][2048] == pytest.approx(100 * most["middle"], abs=1e-6)
+    assert by_name["constant, meets 512 ranks"][2048] < 80
+    assert by_name["constant, meets 2,048 ranks"][512] > 60
     assert "60 % already at 512" in lesson.constant_words()
 
 

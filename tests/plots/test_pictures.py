@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from numalab import _data, plots, runs
 from numalab.locks import Lock, solve
@@ -204,6 +205,26 @@ def test_locks_against_tasks():
     assert lines(picture)[0][0] == pytest.approx(100 * 0.1 / 1.1)
     assert f"{100 * share:.1f} % at 64." in picture.alt
     assert picture.text.splitlines()[-1].split() == ["64", f"{100 * share:.1f}"]
+
+
+def test_a_figure_made_ahead_is_used_once_and_looks_the_same():
+    picture, again = (plots.astray({"before": node_runs(STRAY)}) for _ in range(2))
+    style.spare(picture.figure)
+    ((ready, _),) = style._SPARES.values()
+    assert again.figure is ready
+    assert not style._SPARES
+    assert style.png(again.figure) == style.png(picture.figure)
+    style.spare(Figure())
+    assert not style._SPARES
+
+
+def test_equal_lines_are_both_seen():
+    """The first side's line, which has gaps, lies on top."""
+    picture = plots.astray({"before": node_runs(STRAY), "after": node_runs(STRAY)})
+    first, second = picture.figure.axes[0].get_lines()
+    assert first.get_zorder() > second.get_zorder()
+    assert first.is_dashed()
+    assert not second.is_dashed()
 
 
 def test_pictures_below_each_other():

@@ -68,21 +68,29 @@ def test_moves_below_a_gain_that_is_asked_for():
     # classes below 0, 0-4, 5-9, 10-19, 20-29, 30-49 lie left of the line
     assert [line.get_xdata()[0] for line in picture.figure.axes[0].get_lines()] == [5.5]
     assert not plots.moves(ds).figure.axes[0].get_lines()
+    # two swaps and one move on the same scale, and no bar where nothing was counted but the one for the key
+    moved, swapped = picture.figure.axes
+    assert moved.get_ylim() == swapped.get_ylim() == (0, pytest.approx(1.05))
+    assert [bar.get_height() for bar in swapped.patches] == [0, 1, 1]
+    assert [bar.get_height() for bar in moved.patches] == [0, 1]
 
 
 def test_look_ups_beside_the_share_of_time():
     """Two requests for the line a hand-over: with three tasks fewer look-ups than the peak (tests/locks/test_queue)."""
     lock = Lock("ticket", 1.0, 1.0, handoff_s=2.0)
     one = Simulated(3, *[np.full(20, 0.5)] * 6)
-    picture = plots.contention({"ticket": lock}, [1, 2, 3], [(2, 50.0, "half")], simulated={"ticket": [one]}, per="1/s")
+    picture = plots.contention(
+        {"ticket": lock}, [1, 2, 3], [(2, 50.0, "half")], simulated={"ticket": [one]}, per="per second"
+    )
     solved = solve(lock, [1, 2, 3])
     left, right = picture.figure.axes
     assert right.get_lines()[0].get_ydata().tolist() == solved.throughput.tolist()
-    assert right.get_title(loc="left") == "Look-ups of all tasks [1/s]"
+    assert right.get_title(loc="left") == "Look-ups of all tasks"
+    assert right.get_ylabel() == "per second"
     top = solved.throughput.argmax()
     words = f"most look-ups at {top + 1}, {solved.throughput[top] / solved.throughput[-1]:.1f} times those at 3"
     assert words in picture.alt
     assert picture.alt.endswith("ticket, event by event: 50.0 % at 3. Published: half at 2.")
     assert [line.get_ydata()[0] for line in left.get_lines() if line.get_marker() == "*"] == [50]
-    free = plots.contention({"none": solve(Lock("none", 1.0, 1.0), [1, 2])}, per="1/s")
+    free = plots.contention({"none": solve(Lock("none", 1.0, 1.0), [1, 2])}, per="per second")
     assert free.alt.endswith("50.0 % at 2, and look-ups never fall.")

@@ -334,3 +334,10 @@ def test_a_negative_counter():
     row = "     -9           +0.0%         -9        proc-vmstat.numa_pages_migrated\n"
     with pytest.raises(ReadError, match=r"^x:1: -9 for a counter, which is never negative"):
         read_text(row, "x")
+
+
+def test_what_is_compared_and_how_is_reported():
+    said = [place.what for place in formats.read(MAIL, "x").understood]
+    assert 'title: 01d37228d3 ("memcg: Use trylock to access memcg stock_lock.")' in said
+    (setup,) = (what for what in said if "tbox_group" in what)
+    assert "testcase netperf" in setup

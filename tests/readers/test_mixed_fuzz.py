@@ -1,55 +1,19 @@
 """Pastes as people mangle them: no crash, no hang, no line lost in silence, and work in proportion to length."""
 
-import json
 import sys
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numalab.commands.read import to_dict
 from numalab.readers import mixed
 from tests.readers.helpers import GOLDEN
+from tests.readers.promises import attempt, check_strange_line
 
 NAMES = sorted(path.parent.name for path in GOLDEN.glob("cases/*/expected.json"))
 TEXTS = {path.parent.name: path.read_text(encoding="utf-8") for path in sorted(GOLDEN.glob("cases/*/input.txt"))}
-#: A line no tool prints.
-STRANGE = "zqx what is this"
 
 cases = st.sampled_from(sorted(TEXTS))
-
-
-def own_error(error):
-    """Whether an error is one of numalab's: one line that begins with the source."""
-    return type(error).__module__.startswith("numalab.") and str(error).startswith("x:") and "\n" not in str(error)
-
-
-def outcome(call):
-    """Return what a call returns and None, or None and the error it raises."""
-    try:
-        return call(), None
-    except ValueError as error:
-        return None, error
-
-
-def attempt(data):
-    """Read bytes in every respect; None if they are refused as they should be."""
-    text = mixed.decode(data)
-    found, refusal = outcome(lambda: mixed.read_text(text, "x"))
-    if found is None:
-        assert own_error(refusal), repr(refusal)
-        return None
-    for make in (found.datasets, found.dataset):
-        _, refusal = outcome(make)
-        assert refusal is None or own_error(refusal), repr(refusal)
-    json.dumps(to_dict(found, None), allow_nan=False)
-    lines = text.split("\n")
-    for skip in found.skipped:
-        assert 1 <= skip.line <= len(lines)
-    for part in found:
-        for place in (*part.understood, *part.guessed):
-            assert 0 <= place.line <= len(lines)
-    return found
 
 
 @st.composite
@@ -83,7 +47,12 @@ def mangled(draw):
     return "\n".join(lines)
 
 
-@given(mangled(), st.sampled_from(("\n", "\r\n")), st.sampled_from(("utf-8", "latin-1")), st.sampled_from(("", "> ")))
+@given(
+    mangled(),
+    st.sampled_from(("\n", "\r\n")),
+    st.sampled_from(("utf-8", "latin-1")),
+    st.sampled_from(("", "> ", "| ", "JD> ")),
+)
 @settings(max_examples=300, deadline=None)
 def test_no_crash(text, end, encoding, quote):
     text = "\n".join(quote + line for line in text.split("\n"))
@@ -99,16 +68,8 @@ def test_what_is_no_text_of_a_tool(data):
 @given(st.sampled_from(NAMES), st.integers(0, 10_000))
 @settings(max_examples=150, deadline=None)
 def test_a_strange_line_is_named(name, where):
-    """Wherever it stands: skipped, or the title of what is below it and so in the report or a table."""
     lines = TEXTS[name].split("\n")
-    at = where % len(lines)
-    lines.insert(at, STRANGE)
-    found = attempt("\n".join(lines).encode())
-    if found is None:
-        return
-    titles = [place.what for part in found for place in part.understood]
-    titles += [head for table in found.tables for head in (table.name, *table.columns, *(row[0] for row in table.rows))]
-    assert at + 1 in {skip.line for skip in found.skipped} or any(STRANGE in str(title) for title in titles)
+    check_strange_line(lines, where % len(lines))
 
 
 def cells(found):
@@ -122,6 +83,9 @@ def test_forms_of_one_text_read_alike(name):
     forms = {
         "quoted": "".join(f"> {line}\n" for line in text.splitlines()),
         "quoted twice": "".join(f">> {line}\n" for line in text.splitlines()),
+        "quoted with initials": "".join(f"JD> {line}\n" for line in text.splitlines()),
+        "quoted with bars": "".join(f"| {line}".rstrip() + "\n" for line in text.splitlines()),
+        "quoted by three": "".join(f"> | AB>> {line}\n" for line in text.splitlines()),
         "line ends": text.replace("\n", "\r\n"),
         "indented": "".join(f"    {line}".rstrip() + "\n" for line in text.splitlines()),
         "fenced": f"```console\n{text}\n```\n",
@@ -132,6 +96,8 @@ def test_forms_of_one_text_read_alike(name):
     }
     if name.startswith("025"):
         del forms["indented"]  # the frame of an archive is not indented
+    if text.count("\n") == 1:
+        del forms["quoted with bars"]  # one line with a bar is no quote
     for form, changed in forms.items():
         assert cells(mixed.read_text(mixed.decode(changed.encode()), "x")) == want, form
 

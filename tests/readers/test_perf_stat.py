@@ -186,3 +186,11 @@ def test_floats_and_intervals_make_no_run():
     with pytest.raises(ValueError, match="has nothing that a run has"):
         reading.dataset()
     assert reading.table("counts").rows[1] == ("page-faults", 76, None, None, None, 0.20364077, None, None)
+
+
+def test_the_name_of_a_run_without_counts_is_not_lost():
+    empty = "balancing on\n Performance counter stats for 'a':\n\n"
+    full = "balancing off\n Performance counter stats for 'b':\n\n   5  faults\n\n 1.0 seconds time elapsed\n"
+    report = parse(empty + full)
+    assert [run.label for run in report.runs] == ["balancing off"]
+    assert [(skip.line, skip.text) for skip in report.skipped] == [(1, "balancing on"), (2, "a")]

@@ -235,3 +235,23 @@ def test_policies_sharers_and_small_areas(log):
     # the heap lies below the largest mapping; later nothing does
     assert (ds.process_small_below.sel(process=100), ds.process_small_above.sel(process=100)) == (1, 0)
     assert ds.process_small_below.sel(process=200) == -1
+
+
+@pytest.mark.parametrize("above", ["Node 0 MemFree:", "Node 2 MemTotal:"])
+def test_foreign_lines_are_named(log, above):
+    """Also between lines whose readers take other text for a title."""
+    lines = log.split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith(above))
+    lines.insert(at, "a line of something else")
+    skipped = read_record("\n".join(lines), "x").skipped
+    assert [(skip.line, skip.text) for skip in skipped] == [(at + 1, "a line of something else")]
+
+
+def test_memory_that_some_intervals_lack_is_left_out_and_said(log):
+    """The first of three looks is gone."""
+    lines = log.split("\n")
+    first = next(i for i, line in enumerate(lines) if line.endswith("kind=meminfo"))
+    end = next(i for i, line in enumerate(lines) if i > first and line.startswith("@"))
+    reading = read_record("\n".join(lines[:first] + lines[end:]), "x")
+    assert "memory of nodes was seen 2 times in 3 intervals: left out" in [found.what for found in reading.missing]
+    assert "free_pages" not in reading.dataset()

@@ -1,10 +1,11 @@
 """Reader of /proc/vmstat: a log of a real kernel, pastes of mails, and what is wrong."""
 
+import sys
 from functools import partial
 
 import pytest
 
-from numalab.readers import formats, vmstat
+from numalab.readers import formats, mixed, vmstat
 from tests.readers.helpers import golden, refuses
 
 LOG = golden("vmstat", "log.txt")
@@ -167,3 +168,43 @@ def test_partial_snapshots_keep_all_values_in_the_table():
     assert reading.table("vmstat").rows == (("numa_hit", 1, None), ("numa_hint_faults", 2, 3))
     assert reading.dataset().numa_hint_faults.values.tolist() == [[2], [3]]
     assert any("the 1 names that all snapshots have; the table has all 2" in guess.what for guess in reading.guessed)
+
+
+def test_the_largest_counter_and_those_above():
+    report = vmstat.parse(f"numa_hit {2**63 - 1}\nnuma_miss {2**63}\nnuma_local {2**64 - 1}\n")
+    assert report.samples[0].values == {"numa_hit": 9223372036854775807}
+    assert [(skip.line, skip.reason) for skip in report.skipped] == [
+        (2, "the value is no whole number below 2^63"),
+        (3, "the value is no whole number below 2^63"),
+    ]
+
+
+@pytest.mark.parametrize("value", ["12K", "3M", "1.5e6", "12 kB", "-5", "0x64", "5%"])
+def test_counters_with_other_values_are_no_titles(value):
+    """Such a line above others would else be taken for the name of the snapshot."""
+    reading = formats.read(f"numa_hint_faults {value}\nnuma_hit 4\nnuma_miss 5\n", "x")
+    assert reading.table("vmstat").rows == (("numa_hit", 4), ("numa_miss", 5))
+    assert [skip.line for skip in reading.skipped] == [1]
+    assert not any("title" in place.what for place in reading.understood)
+
+
+def test_many_snapshots_are_little_work():
+    """50,000 snapshots in one paste took minutes and a gigabyte: a dataset was made of each."""
+    lines = [f"{name} {i}" for i in range(2000) for name in ("numa_hit", "numa_hint_faults", "pgmigrate_success")]
+    text = "\n".join(lines) + "\n"
+    count = 0
+
+    def see(_frame, event, _arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    mixed.read_text(text[:200], "x").dataset()  # what is imported late is now
+    sys.setprofile(see)
+    try:
+        ds = mixed.read_text(text, "x").dataset()
+    finally:
+        sys.setprofile(None)
+    assert count < 80 * len(lines)
+    assert ds.numa_hint_faults.values.ravel().tolist() == list(range(2000))
+    assert ds.counters.sel(counter="numa_hit").values.ravel().tolist() == list(range(2000))
+    assert ds.snapshot.values.tolist()[-1] == "1999"

@@ -55,6 +55,10 @@ def test_cgroups_have_those_below_them(tmp_path):
     for name in ("db.slice", "/sys/fs/cgroup/db.slice", str(base)):
         assert Cgroup(name, tmp_path).pids(tmp_path) == [100, 200, 300]
     group = Cgroup("db.slice", tmp_path)
+    put(base / "cgroup.procs", "")
+    assert group.pids(tmp_path) == [200, 300]
+    put(base / "shard/cgroup.procs", "0\n")
+    assert group.pids(tmp_path) is None
     shutil.rmtree(base)
     assert group.pids(tmp_path) is None
     with pytest.raises(RecordError, match=r"^db\.slice: expected a cgroup, a folder below .*/sys/fs/cgroup with"):

@@ -15,7 +15,7 @@ import pytest
 
 from numalab.readers import record_log
 from numalab.readers._recording import read_record
-from numalab.record import Everything, RecordError, Tree, record
+from numalab.record import Cgroup, Everything, RecordError, Tree, record
 from tests.children import children
 from tests.record.fake import database
 
@@ -56,6 +56,27 @@ def test_it_ends_with_those_followed(tmp_path):
     assert outcome.reason == "all that was followed has ended"
     assert outcome.seconds < 10
     assert record_log.parse(log.read_text()).stop == outcome.reason
+
+
+def test_it_ends_when_a_cgroup_is_empty(tmp_path):
+    """The group itself stays, as those of systemd may."""
+    members = tmp_path / "db" / "cgroup.procs"
+    members.parent.mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as program:
+        members.write_text(f"{program.pid}\n")
+
+        def leave():
+            program.communicate(b"\n")
+            members.write_text("")
+
+        timer = threading.Timer(0.4, leave)
+        timer.start()
+        outcome = record(tmp_path / "a.log", Cgroup(str(members.parent)), every=0.1, seconds=20)
+        timer.join()
+    assert outcome.reason == "all that was followed has ended"
+    assert 0.3 < outcome.seconds < 10
+    with pytest.raises(RecordError, match=r"db: no process is in it; start one first"):
+        record(tmp_path / "b.log", Cgroup(str(members.parent)))
 
 
 def test_nobody_to_follow(tmp_path):

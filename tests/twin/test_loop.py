@@ -1,11 +1,13 @@
 """The loop closed: a run of the model, taken for a recording, has a twin that fits; what cannot fit is warned of."""
 
 import json
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from numalab.twin import Twin
+from numalab.twin import Twin, _touch
 from tests.twin.small import RATE, recording, simulated
 
 
@@ -47,6 +49,37 @@ def test_the_twin_fits(twin, ds):
     # each page faulted once, from the other node, and came along; the next scan had not begun
     assert (rows["local_share"].recorded, rows["numa_hint_faults"].recorded) == (0, 4096)
     assert twin.run(8) is fit
+
+
+def test_near_within_a_floor_only_is_said(twin):
+    """As many pages go either way, so shares of nodes hardly move, and the floor is 2 % of all pages.
+
+    The seeds are within 0.4 % of each other; 1 % away is outside their band and inside the floor.
+    """
+    sides = copy(twin._sides)
+    sides.recorded = sides.recorded.copy(deep=True)
+    sides.recorded["pages"].values[:, :, 0] += np.array([41, -41])
+    row = next(row for row in sides.rows(twin.run(8).ds) if row.quantity == "pages_over_time")
+    assert row.high < 0.005 < row.recorded < 0.015
+    assert (row.fits, row.why, row.ratio) == (True, "within the floor of 0.02", None)
+
+
+def test_rates_that_the_recording_does_not_tell_apart(twin):
+    """Each page faults once: any rate that is fast enough will do, and what-ifs are run there too."""
+    assert twin.touch.lowest <= twin.touch.pages_per_s < twin.touch.highest
+    (highest,) = (rate for rate in twin.touch.ends if rate > twin.touch.pages_per_s)
+    assert f"to {highest:,.0f} apart, so each what-if is run at both ends too" in twin.touch.note
+    found = twin.what_if("off", 8)
+    assert [end.pages_per_s for end in found.ends] == list(twin.touch.ends)
+    at_end = {one.quantity: one for one in found.ends[-1].effects}
+    # less is waited for, as many pages are moved
+    assert (at_end["numa_pages_migrated"].base, at_end["numa_pages_migrated"].value) == (4096, 0)
+    assert at_end["page_rate"].base > 10 * next(one.base for one in found.effects if one.quantity == "page_rate")
+    assert f"at {highest:,.0f}/s" in found.text.splitlines()[0]
+    assert found.to_dict()["ends"][-1]["pages_per_s"] == highest
+    assert twin.to_dict()["pages_per_s_not_told_apart"] == [twin.touch.lowest, highest]
+    given = replace(twin, touch=_touch.given(twin.touch.pattern, RATE))
+    assert given.what_if("off", 2).ends == ()
 
 
 def test_without_balancing_nothing_moves(twin):

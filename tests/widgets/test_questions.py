@@ -39,6 +39,8 @@ def test_answers_are_checked_and_hints_fit_the_answer():
     assert exercise.check(8.05) == "✓ Right."
     assert exercise.check(9) == "✗ Not yet. 9 is too large."
     assert exercise.check(None) == "No answer yet."
+    # a solution that is run with all cells does not answer for the reader
+    assert "Not checked yet." in exercise.words.value
     assert exercise.solution() == "Problem 4: 8 apples. Add it to itself."
     assert exercise.choose(5).answer == 10
     assert "What is 2 x 5?" in exercise.text.value
