@@ -2,6 +2,7 @@
 #   make run    the five threads, replayed           make lab    the notebooks
 #   make test   lint, types and tests                make bench  how fast the model is
 #   make outputs   run the notebooks and store what they print, after a change of the model
+#   make fuzz   mangled pastes for the readers, FUZZ_SECONDS of them (60); what breaks one is saved in runs/fuzz
 #   make slides, make handouts   the notebooks as pages that need neither kernel nor network (npm fetches reveal.js)
 #   make binder-check            what Binder would build, and the first notebook in it
 
@@ -10,7 +11,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test lab bench outputs slides handouts binder-check clean
+.PHONY: run test fuzz lab bench outputs slides handouts binder-check clean
 .DELETE_ON_ERROR:
 
 # The main kernels of all threads. `numalab replay all` has 12 runs of each and takes longer.
@@ -28,6 +29,11 @@ test: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist loadscope --ignore tests/browser
 	$(BIN)/pytest --nbval notebooks --nbval-sanitize-with tests/notebooks/sanitize.cfg -n 2 --dist loadscope
 	$(BIN)/pytest tests/browser
+
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/.dev
+	mkdir -p runs/fuzz
+	$(BIN)/python -m tests.fuzz.read -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=runs/fuzz/
 
 lab: $(VENV)/.lab
 	$(BIN)/jupyter lab $(firstword $(wildcard notebooks/00_start_here.ipynb notebooks))
@@ -62,5 +68,5 @@ $(VENV)/.lab: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet -e '.[dev,lab]'
+	$(PIP) install --quiet -e '.[dev,lab,sweep]'
 	@touch $@ $(VENV)/.core $(VENV)/.lab

@@ -17,6 +17,7 @@ _EXPORTS = {
     "read": "numalab.readers.mixed",
     "save": "numalab.runs",
     "simulate": "numalab.simulation",
+    "sweep": "numalab.sweeps",
 }
 
 

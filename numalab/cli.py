@@ -133,6 +133,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_threads(commands)
     _add_claims(commands)
     _add_runs(commands)
+    _add_sweeps(commands)
     _add_plot(commands)
     _add_read(commands)
     _add_compare(commands)
@@ -264,6 +265,49 @@ def _add_runs(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_json(rerun)
 
 
+def _add_sweeps(commands: _Commands[argparse.ArgumentParser]) -> None:
+    sweep = _add(
+        commands,
+        "sweep",
+        "sweep:sweep",
+        "simulate many setups into one store, in processes or on a cluster; or say how far it is",
+        "Simulate everything that the table [sweep] of a description file spans, with every seed, into a zarr store.\n"
+        "Interrupted or killed, the same command continues, and the store ends the same. Runs that fail are told and\n"
+        "do not stop the others. Of a store: say how far it is. docs/sweeps.md describes the file.",
+        """numalab sweep mine.toml --dry-run            how many runs, how long
+        numalab sweep mine.toml -o runs/mine.zarr --workers 8
+        numalab sweep mine.toml --scheduler tcp://cluster:8786
+        numalab sweep runs/mine.zarr                 how far it is, and what failed
+        numalab sweep runs/mine.zarr --resume""",
+    )
+    sweep.add_argument("target", metavar="FILE.toml | STORE", help="a description with a table [sweep], or a store")
+    sweep.add_argument("-o", "--out", metavar="STORE", help="a folder (default: runs/FILE.zarr)")
+    sweep.add_argument(
+        "--workers", type=arguments.count, metavar="N", help="processes (default: one for each processor)"
+    )
+    sweep.add_argument("--scheduler", metavar="ADDRESS", help="of a dask.distributed cluster, in place of processes")
+    sweep.add_argument("--dry-run", action="store_true", help="count, and estimate from the first batch; store nothing")
+    sweep.add_argument("--resume", action="store_true", help="continue the sweep of a store")
+    sweep.add_argument("--retry-failed", action="store_true", help="continue, and run again what failed")
+    sweep.add_argument(
+        "--any-revision", action="store_true", help="continue even what another version of numalab began"
+    )
+    _add_json(sweep)
+    sensitivity = _add(
+        commands,
+        "sensitivity",
+        "sweep:sensitivity",
+        "say which factor of a sweep matters for a quantity",
+        "Of a sweep with [sweep.morris] or [sweep.sobol]: how much each factor matters for a quantity, with 95 %\n"
+        "intervals, and how much of it is the noise of the seeds.",
+        """numalab sensitivity runs/mine.zarr local_share
+        numalab sensitivity runs/mine.zarr converged_s --json""",
+    )
+    sensitivity.add_argument("store", metavar="STORE")
+    sensitivity.add_argument("quantity", metavar="QUANTITY", help="such as converged_s, local_share, system_s")
+    _add_json(sensitivity)
+
+
 def _add_plot(commands: _Commands[argparse.ArgumentParser]) -> None:
     plot = _add(
         commands,
@@ -274,15 +318,20 @@ def _add_plot(commands: _Commands[argparse.ArgumentParser]) -> None:
         "KIND: pages (memory by node over time), nodes (where each task runs, moves and swaps marked), astray (tasks\n"
         "not with their process), local (share of local hint faults), scan (scan period), waiting (tasks waiting),\n"
         "perf (threads by node as perf bench prints them), faults (by task and node of the memory), moves (moves and\n"
-        "swaps by gain).",
+        "swaps by gain). Of a sweep: response (a quantity over a factor, a curve for each value of another), heatmap\n"
+        "(over two factors).",
         """numalab plot runs/mine.nc pages -o pages.png
         numalab plot before=runs/old.nc after=runs/new.nc nodes -o nodes.svg
-        numalab plot runs/mine.nc local --text""",
+        numalab plot runs/mine.nc local --text
+        numalab plot runs/mine.zarr response --of converged_s --x scan_size_mb --by kernel -o curves.png""",
     )
     # argparse has no way to say: one of two, or both
     plot.usage = "numalab plot [-h] (-o FILE | --text | -o FILE --text) [--force] [NAME=]RUN.nc [...] KIND"
-    plot.add_argument("files", metavar="[NAME=]RUN.nc", nargs="+")
+    plot.add_argument("files", metavar="[NAME=]RUN.nc", nargs="+", help="or the store of one sweep")
     plot.add_argument("kind", metavar="KIND")
+    plot.add_argument("--of", metavar="QUANTITY", help="of a sweep (default: local_share)")
+    plot.add_argument("--x", metavar="FACTOR", help="of a sweep: the horizontal axis (default: the first)")
+    plot.add_argument("--by", metavar="FACTOR", help="of a sweep: curves of response, rows of heatmap")
     plot.add_argument("-o", "--out", metavar="FILE", help="where to save, .png or .svg; this, --text or both")
     plot.add_argument("--text", action="store_true", help="print a table and a sentence")
     plot.add_argument("--force", action="store_true", help="overwrite what is there")
@@ -450,9 +499,10 @@ def _add_record(commands: _Commands[argparse.ArgumentParser]) -> None:
         "Look at counters, nodes, tasks, their NUMA statistics and large memory maps at each interval, and make a\n"
         "run of it that every plot and table takes. Any user may; what needs root is named and left out. Recorded\n"
         "are all processes, some and their descendants, those of a cgroup, or a command's; until time is up, they\n"
-        "end, or Ctrl-C. Each interval is appended to RUN.record.log at once: of a recorder that was killed all\n"
-        "but the last interval is there (--recover; `numalab read` takes it too). Where looking at statistics and\n"
-        "maps each time would use more than 1 % of one CPU (--cpu) it does so less often, and says so.",
+        "have all ended (later ones are not waited for), or Ctrl-C. Each interval is appended to RUN.record.log at\n"
+        "once: of a recorder that was killed all but the last interval is there (--recover; `numalab read` takes it\n"
+        "too). Where looking at statistics and maps each time would use more than 1 % of one CPU (--cpu) it does so\n"
+        "less often, and says so.",
         """numalab record -o runs/machine.nc --for 60s
         numalab record --pid 4711 -o runs/database.nc
         numalab record -o runs/bench.nc -- perf bench numa mem -p 4 -t 2 -P 64
@@ -460,9 +510,17 @@ def _add_record(commands: _Commands[argparse.ArgumentParser]) -> None:
         numalab record --recover runs/machine.record.log -o runs/machine.nc""",
     )
     record.add_argument(
-        "--pid", type=arguments.count, action="append", metavar="P", help="a process and its descendants"
+        "--pid",
+        type=arguments.count,
+        action="append",
+        metavar="P",
+        help="a process and its descendants; ends when all have ended",
     )
-    record.add_argument("--cgroup", metavar="G", help="a cgroup: its folder, or its path below /sys/fs/cgroup")
+    record.add_argument(
+        "--cgroup",
+        metavar="G",
+        help="a cgroup: its folder, or its path below /sys/fs/cgroup; ends when no task is left in it",
+    )
     record.add_argument("command", metavar="COMMAND", nargs="*", help="after --: a program to start and record")
     record.add_argument(
         "--every", type=arguments.interval, default=1.0, metavar="TIME", help="between two looks (default: 1s)"
@@ -493,7 +551,11 @@ def _add_twin(commands: _Commands[argparse.ArgumentParser]) -> None:
         "Make machine, processes, memory and kernel of the model from a recording, run it with several seeds for as\n"
         "long as the recording lasts, and print what was recorded beside the twin's median and 90 % band. How memory\n"
         "is touched is fitted; what else is assumed is said. Where the twin does not fit the recording it warns, with\n"
-        "each what-if again.\n\n"
+        "each what-if again. Where the recording does not tell how often memory is touched, each what-if is run at\n"
+        "both ends of what it may be, with 4 seeds.\n\n"
+        "It takes minutes: fitting runs the model 14 times for each way of touching memory, as long as the recording\n"
+        "lasts; then come the seeds, and for each what-if as many runs again. Fewer --seeds are quicker, and so is\n"
+        "--rate, with which nothing is fitted.\n\n"
         "A what-if is one or several of these, with commas between:\n"
         "  off, on            NUMA balancing off or on (also numa_balancing=0 or 1)\n"
         "  kernel=RELEASE     rules of another release or tree; recorded settings stay\n"

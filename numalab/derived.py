@@ -211,8 +211,12 @@ class NumaAccessor:
         Returns
         -------
         xarray.DataArray
-            (run), seconds on the axis of ``task_node``; NaN when not converged.
+            (run), seconds on the axis of ``task_node``; NaN when not converged. A sweep that keeps no
+            ``task_node`` has it from when the run was simulated.
         """
+        kept = "first_converged_s" if first else "converged_s"
+        if "task_node" not in self._ds and kept in self._ds:
+            return self._ds[kept].rename("convergence_time")
         state = self.converged()
         dim = time_axis(state)
         good: NDArray[np.bool_] = state.transpose("run", dim).values

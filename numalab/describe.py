@@ -124,6 +124,17 @@ def load(path: str | os.PathLike[str]) -> Description:
     DescriptionError
         The file cannot be read, is no TOML, or has an unknown, missing or wrong key.
     """
+    return build(read(path), os.fspath(path))
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the tables of a file as they stand there.
+
+    Raises
+    ------
+    DescriptionError
+        The file cannot be read, or is no TOML.
+    """
     try:
         # Some editors begin UTF-8 with a byte order mark.
         text = Path(path).read_bytes().decode("utf-8-sig")
@@ -131,7 +142,7 @@ def load(path: str | os.PathLike[str]) -> Description:
         raise DescriptionError("", f"cannot be read: {error.strerror}", os.fspath(path)) from None
     except UnicodeDecodeError as error:
         raise DescriptionError("", f"expected UTF-8 text, byte {error.start} is not", os.fspath(path)) from None
-    return loads(text, os.fspath(path))
+    return _parsed(text, os.fspath(path))
 
 
 def loads(text: str, file: str = "description") -> Description:
@@ -142,8 +153,12 @@ def loads(text: str, file: str = "description") -> Description:
     DescriptionError
         As :func:`load`.
     """
+    return build(_parsed(text, file), file)
+
+
+def _parsed(text: str, file: str) -> dict[str, Any]:
     try:
-        data = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DescriptionError("", f"expected TOML: {error}", file) from None
     except RecursionError:
@@ -153,6 +168,22 @@ def loads(text: str, file: str = "description") -> Description:
         raise DescriptionError(
             "", "expected TOML: a number or date in it cannot be read; is it too long?", file
         ) from None
+
+
+def build(data: Mapping[str, Any], file: str = "") -> Description:
+    """Make a description of tables; errors name the file, if there is one.
+
+    Parameters
+    ----------
+    data : mapping
+        With the keys ``machine``, ``workload``, ``kernel`` and perhaps ``run``, as in a file.
+    file : str
+
+    Raises
+    ------
+    DescriptionError
+        As :func:`load`.
+    """
     try:
         return _description(data)
     except DescriptionError as error:
@@ -162,6 +193,8 @@ def loads(text: str, file: str = "description") -> Description:
 def _description(data: Mapping[str, Any]) -> Description:
     sections = ("machine", "workload", "kernel", "run")
     for key in data:
+        if key == "sweep":
+            raise DescriptionError(key, "describes many setups, of which this needs one; `numalab sweep` runs them")
         if key not in sections:
             raise DescriptionError(key, f"unknown key{nearest(key, sections)}")
     for key in sections[:3]:

@@ -81,11 +81,31 @@ def results(
     with closing(finished):
         for number, answer in _reported(finished, [name(job) for job in jobs], what) if progress else finished:
             if isinstance(answer, _Failure):
-                answer.error.add_note(f"in {what} {name(jobs[number])}{answer.told}")
-                raise answer.error
+                raise answer.noted(f"{what} {name(jobs[number])}")
             if isinstance(answer, _Died):
                 raise answer.error(f"{what} {name(jobs[number])}")
             yield jobs[number], answer
+
+
+def outcomes(
+    function: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    *,
+    processes: int,
+    what: str = "case",
+    name: Callable[[Job], str] = str,
+) -> Iterator[tuple[Job, Result | Exception]]:
+    """Do as :func:`results`, but go on with a new process where one was killed: the job's outcome is then the error.
+
+    What may be killed is never done here if there may be several processes, not even a single job.
+    """
+    count = min(processes, len(jobs))
+    finished = _one_by_one(function, jobs) if processes == 1 else _side_by_side(function, jobs, count, renew=True)
+    with closing(finished):
+        for number, answer in finished:
+            if isinstance(answer, _Failure):
+                raise answer.noted(f"{what} {name(jobs[number])}")
+            yield jobs[number], answer.error(f"{what} {name(jobs[number])}") if isinstance(answer, _Died) else answer
 
 
 def _reported(finished: Iterator[tuple[int, Any]], names: Sequence[str], what: str) -> Iterator[tuple[int, Any]]:
@@ -112,6 +132,11 @@ class _Failure:
     def __init__(self, error: Exception, told: str = "") -> None:
         self.error, self.told = error, told
 
+    def noted(self, job: str) -> Exception:
+        """Return the exception with a note of the job it is from."""
+        self.error.add_note(f"in {job}{self.told}")
+        return self.error
+
 
 class _Died:
     """The end of a process within a job."""
@@ -135,7 +160,9 @@ def _one_by_one(function: Callable[[Job], Any], jobs: Sequence[Job]) -> Generato
         yield number, answer
 
 
-def _side_by_side(function: Callable[[Job], Any], jobs: Sequence[Job], count: int) -> Generator[tuple[int, Any]]:
+def _side_by_side(
+    function: Callable[[Job], Any], jobs: Sequence[Job], count: int, *, renew: bool = False
+) -> Generator[tuple[int, Any]]:
     waiting = iter(enumerate(jobs))
     workers: dict[Connection, SpawnProcess] = {}
     busy: dict[Connection, int] = {}
@@ -145,6 +172,11 @@ def _side_by_side(function: Callable[[Job], Any], jobs: Sequence[Job], count: in
             busy[end] = more[0]
             with suppress(ConnectionError):  # it died meanwhile, which receiving will tell
                 end.send(more[1])
+
+    def replaced(end: Connection) -> Connection:
+        del workers[end]
+        end.close()
+        return _start(function, workers)
 
     try:
         for _ in range(count):
@@ -156,7 +188,7 @@ def _side_by_side(function: Callable[[Job], Any], jobs: Sequence[Job], count: in
             ready = wait(list(busy))
             for end in [end for end in busy if end in ready]:
                 number, answer = busy.pop(end), _receive(end, workers[end])
-                give(end)
+                give(replaced(end) if renew and isinstance(answer, _Died) else end)
                 yield number, answer
     finally:
         for end, worker in workers.items():
@@ -167,7 +199,7 @@ def _side_by_side(function: Callable[[Job], Any], jobs: Sequence[Job], count: in
             worker.join()
 
 
-def _start(function: Callable[[Any], Any], workers: dict[Connection, SpawnProcess]) -> None:
+def _start(function: Callable[[Any], Any], workers: dict[Connection, SpawnProcess]) -> Connection:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     with _interrupts_held():
@@ -175,6 +207,7 @@ def _start(function: Callable[[Any], Any], workers: dict[Connection, SpawnProces
         worker.start()
         workers[ours] = worker
     theirs.close()
+    return ours
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 SOURCES = ("simulated", "measured")
 
@@ -41,6 +42,9 @@ MOVE, SWAP, BALANCER_MOVE, FAILED = 0, 1, 2, 3
 
 #: Values of ``perf_flag``.
 NO_FLAG, CONVERGED, DECONVERGED = 0, 1, 2
+
+#: Values of ``status``.
+TO_DO, DONE, FAILED_RUN = 0, 1, 2
 
 #: Letters of ``task_state``, as /proc/PID/stat prints them: runs, sleeps, waits for a page, disk or lock,
 #: stopped, zombie, idle kernel thread.
@@ -247,6 +251,19 @@ VARIABLES: dict[str, Variable] = {
     "lock_contended_share": _per_run("float64", "1", "look-ups that found the lock held, of all"),
     "lock_waits": _per_run("int64", "1", "look-ups that waited"),
     "lock_total_wait_s": _per_run("float64", "s", "waiting time of all look-ups"),
+    # a run of a sweep in one number each (numalab.sweeps; NaN: not known)
+    "status": Variable(("run",), "int32", "1", "whether the run is simulated", codes=("to_do", "done", "failed")),
+    "failure": _per_run("str", "1", "why the run failed"),
+    "converged_s": _per_run("float64", "s", "time from which every process has all its threads on one node"),
+    "first_converged_s": _per_run("float64", "s", "first time at which every process had all its threads on one node"),
+    "local_share": _per_run("float64", "1", "share of local hint faults"),
+    "migrations_per_fault": _per_run("float64", "pages", "pages migrated per hint fault"),
+    "system_s": _per_run("float64", "s", "time in the kernel for NUMA balancing, all tasks"),
+    "waiting_s": _per_run("float64", "s", "time asleep on pages under migration or on locks, all tasks"),
+    "work_pages": _per_run("float64", "pages", "useful work of all tasks: pages visited"),
+    "task_moves": _per_run("float64", "1", "moves of tasks by NUMA balancing"),
+    "task_swaps": _per_run("float64", "1", "swaps of tasks by NUMA balancing"),
+    "balancer_moves": _per_run("float64", "1", "moves of tasks between nodes by the load balancer"),
 }
 
 
@@ -281,11 +298,13 @@ def validate(ds: xr.Dataset) -> None:
         tables whose padding is not padding; missing or broken attributes.
     """
     problems: list[str] = []
+    # a run of a sweep that is not done has no values
+    done = ds["status"].values == DONE if "status" in ds else None
     for name, array in ds.data_vars.items():
         if name not in VARIABLES:
             problems.append(f"{name}: not a variable of a run; add it to numalab.schema.VARIABLES")
         else:
-            problems += _check(str(name), array, VARIABLES[str(name)])
+            problems += _check(str(name), array, VARIABLES[str(name)], done)
     for name, array in ds.coords.items():
         spec = declared_coord(str(name))
         if spec is not None:
@@ -304,7 +323,7 @@ def validate(ds: xr.Dataset) -> None:
         raise SchemaError("not a numalab run: " + "\n  ".join(problems))
 
 
-def _check(name: str, array: xr.DataArray, spec: Variable) -> list[str]:
+def _check(name: str, array: xr.DataArray, spec: Variable, done: NDArray[np.bool_] | None = None) -> list[str]:
     dims = tuple(str(dim) for dim in array.dims)
     if not matches(dims, spec.dims):
         return [f"{name}: expected dims {spec.dims}, got {dims}"]
@@ -314,9 +333,9 @@ def _check(name: str, array: xr.DataArray, spec: Variable) -> list[str]:
         return [f"{name}: expected {spec.dtype}, got {array.dtype}"]
     if array.attrs.get("units") != spec.units:
         return [f"{name}: expected units {spec.units!r}, got {array.attrs.get('units')!r}"]
-    if spec.cumulative and array.size:
-        values = array.values
-        if values.min() < 0:
+    if spec.cumulative:
+        values = array.values if done is None else array.values[done]
+        if values.size and values.min() < 0:
             return [f"{name}: a counter is never negative, got {values.min()}"]
         axis = next(i for i, dim in enumerate(dims) if is_time(dim))
         if (np.diff(values, axis=axis) < 0).any():

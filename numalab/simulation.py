@@ -49,6 +49,7 @@ def simulate(
     every: Mapping[str, float | None] | None = None,
     stop_after_converged_s: float | None = None,
     rates: Mapping[str, int | Sequence[int]] | None = None,
+    paired: bool = False,
     progress: bool = False,
     **parameters: int | Sequence[int],
 ) -> xr.Dataset:
@@ -72,6 +73,8 @@ def simulate(
         How often a region of the workload is visited, of 1000 of what the workload says; ``all`` stands for every
         region that is not named. Sequences span the grid as those of parameters do; the coordinate is
         ``rate_<region>``.
+    paired : bool
+        Sequences span no grid: each is as long as that of the seeds, and a run has one value of each.
     progress : bool
         Show a progress bar on stderr.
     **parameters : int or sequence of int
@@ -93,7 +96,7 @@ def simulate(
     """
     run = Simulation(
         machine, workload, kernel, seconds=seconds, seeds=seeds, every=every,
-        stop_after_converged_s=stop_after_converged_s, rates=rates, **parameters,
+        stop_after_converged_s=stop_after_converged_s, rates=rates, paired=paired, **parameters,
     )  # fmt: skip
     with tqdm(total=run.total_s, unit="s", disable=not progress, desc=run.title[:60]) as bar:
         try:
@@ -111,7 +114,7 @@ class Simulation:
 
     Parameters
     ----------
-    machine, workload, kernel, seconds, seeds, every, stop_after_converged_s, rates, **parameters
+    machine, workload, kernel, seconds, seeds, every, stop_after_converged_s, rates, paired, **parameters
         As those of :func:`simulate`.
 
     Attributes
@@ -139,6 +142,7 @@ class Simulation:
         every: Mapping[str, float | None] | None = None,
         stop_after_converged_s: float | None = None,
         rates: Mapping[str, int | Sequence[int]] | None = None,
+        paired: bool = False,
         **parameters: int | Sequence[int],
     ) -> None:
         self.machine = machine_named(machine) if isinstance(machine, str) else machine
@@ -158,7 +162,9 @@ class Simulation:
         seeds = range(seeds) if isinstance(seeds, int) and not isinstance(seeds, bool) else seeds
         self._seeds = _whole_numbers("seeds", seeds, 0, 2**63 - 1)
         self._every, self._rates, self._parameters = every, rates or {}, parameters
-        self._grid, self._values = _grid(self._seeds, parameters, self._rates, workload)
+        self._paired = paired
+        lists = _lists(parameters, self._rates, workload)
+        self._grid, self._values = (_pairs if paired else _grid)(self._seeds, lists)
         steps_us = np.unique(self._values.get("step_us", DEFAULTS["step_us"]))
         if len(steps_us) != 1:
             raise SimulationError("step_us: all runs of a call share one step; make one call per step length")
@@ -235,6 +241,7 @@ class Simulation:
             "rates": _plain(self._rates),
             "parameters": _plain(self._parameters),
             "defaults": {name: value for name, value in DEFAULTS.items() if name not in self._parameters},
+            **({"paired": True} if self._paired else {}),
         }
         given = {**self._parameters, **{f"rate_{name}": value for name, value in self._rates.items()}}
         return _dataset(
@@ -263,6 +270,7 @@ def repeat(ds: xr.Dataset, *, progress: bool = False) -> xr.Dataset:
         every=how["every"],
         stop_after_converged_s=how["stop_after_converged_s"],
         rates=how["rates"],
+        paired=how.get("paired", False),
         progress=progress,
         **{**_changed_defaults(how), **how["parameters"]},
     )
@@ -344,13 +352,10 @@ class _Part:
         return min((int(taken.min()) for taken in self.recorder.taken.values()), default=0)
 
 
-def _grid(
-    seeds: list[int],
-    parameters: Mapping[str, int | Sequence[int]],
-    rates: Mapping[str, int | Sequence[int]],
-    workload: Workload,
-) -> tuple[Ints, dict[str, Ints]]:
-    """Return the seed of each run and the value of each parameter in it: all combinations, seeds innermost."""
+def _lists(
+    parameters: Mapping[str, int | Sequence[int]], rates: Mapping[str, int | Sequence[int]], workload: Workload
+) -> dict[str, list[int]]:
+    """Return the checked values of everything that may vary along ``run``."""
     switches = {name: switch for name, switch in kernel_table().switches.items() if switch.kind == "number"}
     lists: dict[str, list[int]] = {}
     for name, given in parameters.items():
@@ -368,11 +373,26 @@ def _grid(
         if name not in (*regions, ALL_REGIONS):
             raise SimulationError(f"rates: the workload has no region {name!r}; it has {', '.join(regions)}")
         lists[f"rate_{name}"] = _whole_numbers(f"rates: {name}", given, 1, 1_000_000)
+    return lists
+
+
+def _grid(seeds: list[int], lists: Mapping[str, list[int]]) -> tuple[Ints, dict[str, Ints]]:
+    """Return the seed of each run and the value of each parameter in it: all combinations, seeds innermost."""
     combinations = list(product(*lists.values()))
     columns = {
         name: np.repeat(np.array([c[i] for c in combinations], np.int64), len(seeds)) for i, name in enumerate(lists)
     }
     return np.tile(np.array(seeds, np.int64), len(combinations)), columns
+
+
+def _pairs(seeds: list[int], lists: Mapping[str, list[int]]) -> tuple[Ints, dict[str, Ints]]:
+    """Return the same where run i has the i-th seed and the i-th value of each sequence."""
+    columns = {}
+    for name, values in lists.items():
+        if len(values) not in (1, len(seeds)):
+            raise SimulationError(f"{name}: expected {len(seeds)} numbers, one for each seed, got {len(values)}")
+        columns[name] = np.resize(np.array(values, np.int64), len(seeds))
+    return np.array(seeds, np.int64), columns
 
 
 def _whole_numbers(name: str, given: Any, least: int, most: int) -> list[int]:

@@ -35,6 +35,8 @@ COMMANDS = (
     "run",
     "show",
     "rerun",
+    "sweep",
+    "sensitivity",
     "plot",
     "read",
     "compare",

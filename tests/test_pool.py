@@ -224,3 +224,32 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path):
             os.killpg(process.pid, signal.SIGKILL)
     assert all(map(gone, workers))
     assert (out, err) == ("finished [0]\n", "")
+
+
+def die_at_once(job):
+    if job == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 10 * job
+
+
+def test_outcomes_go_on_after_a_death_even_of_the_last():
+    got = {}
+    for job, outcome in pool.outcomes(die_at_once, [0, 1, 2, 3], processes=2):
+        got[job] = str(outcome)
+    killed = "case 1: its process was killed, as when memory runs out"
+    assert got == {0: "0", 1: killed, 2: "20", 3: "30"}
+    # one job alone is not done here if there may be two processes: it would take this one with it
+    ((job, outcome),) = pool.outcomes(die_at_once, [1], processes=2)
+    assert (job, type(outcome)) == (1, MemoryError)
+
+
+def test_outcomes_of_one_process_are_made_here():
+    assert list(pool.outcomes(lambda job: job + os.getpid(), [1, 2], processes=1)) == [
+        (1, 1 + os.getpid()),
+        (2, 2 + os.getpid()),
+    ]
+
+
+def test_outcomes_raise_what_the_function_raised():
+    with pytest.raises(ValueError, match="no such node"):
+        list(pool.outcomes(fail, [2], processes=1))

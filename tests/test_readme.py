@@ -39,7 +39,7 @@ def test_the_description_is_valid():
 def test_the_commands_exist():
     commands = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines()]
     named = {"kernels", "machines", "workloads", "run", "show", "rerun", "plot", "read", "claims", "compare"}
-    assert {command[1] for command in commands} == named | {"record", "diagnose", "twin"}
+    assert {command[1] for command in commands} == named | {"record", "diagnose", "twin", "sweep", "sensitivity"}
     for command in commands:
         assert command[0] == "numalab"
         make_parser().parse_args(command[1:])

@@ -35,7 +35,7 @@ ROOMS = (
         "twin.*",
     ),
     ("text of real tools, live systems", "readers", "readers.*", "writers", "writers.*", "record", "record.*", "live"),
-    ("many batches", "sweep", "pool"),
+    ("many batches", "sweeps", "sweeps.*", "pool"),
     ("one batch", "simulation"),
     ("the model", "model", "model.*", "locks", "locks.*"),
     ("descriptions", "compile", "workload", "workloads", "workloads.*", "describe"),

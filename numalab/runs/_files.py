@@ -136,6 +136,10 @@ def open(path: str | os.PathLike[str]) -> xr.Dataset:
         When it is a folder, not a netCDF-4 file or not a run; the message names it.
     """
     target = Path(path)
+    if (target / ".zgroup").is_file():
+        raise SchemaError(
+            f"{target}: is the store of a sweep; numalab.sweeps.open opens it, numalab sweep describes it"
+        )
     if target.is_dir():
         problem = "is a folder, not a saved run; numalab read FOLDER -o RUN.nc makes one of a recorded run's folder"
         raise SchemaError(f"{target}: {problem}")
