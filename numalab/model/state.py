@@ -149,6 +149,7 @@ class State:
         self.dt = int(self.par.step_us[0]) * 1000
         self.power = np.full(runs, 1000)
         self.own_cpus = not self.par.shared_cpus.any()
+        self.always_scans = bool(self.par.numa_balancing.all())
         one, tasks, nodes = layout, layout.tasks, layout.nodes
 
         def zeros(*shape: int) -> Ints:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model.candidates import HYSTERESIS, Candidates, Found, Query, toward_zero
+from numalab.model.candidates import HYSTERESIS, Candidates, Found, Query, toward_zero, turns
 from numalab.model.loadtest import too_imbalanced
 from numalab.model.state import State
 
@@ -82,20 +82,22 @@ def weigh(state: State, query: Query, node: Ints, own: Ints, group: Ints, base: 
 
 
 def examine(
-    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, group: Ints, base: Ints, at: Candidates
-) -> None:
+    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, group: Ints, base: Ints,
+    at: Candidates, turn: Ints,
+) -> None:  # fmt: skip
     """Compare the candidates with the best so far, in order."""
     worth = weigh(state, query, node, own, group, base, at)
-    best = found.gain[sel]
+    some: Bools = np.any(worth.idle_ok | worth.swap_ok, axis=1)
     unordered = state.kernel.move_in_swap and not state.kernel.strict_improvement
-    odd = worth.single.any(axis=1) | np.bool_(unordered)
-    plain = np.flatnonzero(~odd)
-    if plain.size:
-        col, swapped, score = _last_accepted(state, worth, plain, best[plain])
-        hit = col >= 0
-        _keep(found, sel[plain[hit]], at, plain[hit], col[hit], swapped[hit], score[hit])
-    if odd.any():
-        _accept_in_turn(state, worth, found, sel, at, np.flatnonzero(odd))
+    odd: Bools = np.any(worth.single, axis=1) | np.bool_(unordered)
+    for rows in turns(turn, np.flatnonzero(some)):
+        plain = rows[~odd[rows]]
+        if plain.size:
+            col, swapped, score = _last_accepted(state, worth, plain, found.gain[sel[plain]])
+            hit = col >= 0
+            _keep(found, sel[plain[hit]], at, plain[hit], col[hit], swapped[hit], score[hit])
+        if plain.size < rows.size:
+            _accept_in_turn(state, worth, found, sel, at, rows[odd[rows]])
 
 
 def _keep(found: Found, sel: Ints, at: Candidates, rows: Ints, col: Ints, swapped: Bools, score: Ints) -> None:
