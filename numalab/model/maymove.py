@@ -8,7 +8,7 @@ import numpy as np
 
 from numalab.layout import Bools, Ints
 from numalab.model.candidates import FULL, HYSTERESIS, Candidates, Found, Query, toward_zero, turns
-from numalab.model.loadtest import too_imbalanced
+from numalab.model.loadtest import load_moved, load_swapped, too_imbalanced
 from numalab.model.state import UNIT_LOAD, State
 
 #: Share of a gain that bringing the other task to its preferred node adds.
@@ -24,6 +24,7 @@ class Weighed:
     swap : (K, X) gain of a swap with the task running there, of 1000
     move : (K,) gain of a plain move to the node
     idle, swap_ok : (K, X) the move to an idle CPU, or a swap, is not ruled out
+    swap_fits : (K, X) the loads after a swap are equal to those before, or not too imbalanced
     homeward : (K, X) the swap brings the other task to its preferred node
     maymove, may_gain : (K,) the loads allow a move; and it gains enough
     taken, first : (K,) an idle CPU is taken at once, and which
@@ -33,6 +34,7 @@ class Weighed:
     move: Ints
     idle: Bools
     swap_ok: Bools
+    swap_fits: Bools
     homeward: Bools
     maymove: Bools
     may_gain: Bools
@@ -45,7 +47,7 @@ def weigh(state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Can
     kernel = state.kernel
     threshold = state.par.numa_move_threshold[query.r]
     gains_enough = (threshold == 0) | (base >= threshold)
-    maymove = ~too_imbalanced(state, query, node, state.load_avg[query.r, query.t])
+    maymove = ~too_imbalanced(state, query, node, load_moved(state, query))[:, 0]
     spare = is_spare(state, query, node)
     taken, first = np.zeros(len(node), np.bool_), np.full(len(node), -1)
     if kernel.node_classes:
@@ -61,7 +63,9 @@ def weigh(state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Can
         swap_ok &= ~(spare[:, None] & at.same)
     may_gain = maymove & gains_enough
     idle = valid & (at.cur < 0) & may_gain[:, None]
-    return Weighed(swap, base, idle, swap_ok, homeward, maymove, may_gain, taken, first)
+    more = load_swapped(state, query, at.cur)
+    swap_fits = np.broadcast_to((more == 0) | ~too_imbalanced(state, query, node, more), swap.shape)
+    return Weighed(swap, base, idle, swap_ok, swap_fits, homeward, maymove, may_gain, taken, first)
 
 
 def examine(
@@ -95,7 +99,7 @@ def _accept_in_turn(
         take_idle = worth.idle[o] & (move >= best)
         take_move = usable & worth.may_gain[o][:, None] & (move > swap) & (move > best) & kernel.move_in_swap
         small = margin[o]
-        enough = np.where(small > 0, (swap >= small) & (swap > best + small // 2), swap > best)
+        enough = np.where(small > 0, (swap >= small) & (swap > best + small // 2), swap > best) & worth.swap_fits[o]
         if kernel.home_bias:
             enough |= worth.homeward[o] & (has_task & ~best_goes_home)[:, None]
         take_swap = usable & ~take_move & enough
