@@ -175,7 +175,8 @@ class NumaAccessor:
         -------
         xarray.DataArray
             bool (run, time). A thread that is not started (-1) keeps its process from
-            counting as converged. Left out are tasks with ``task_process`` -1 and, where
+            counting as converged, one that has ended does not; a process that has ended stays
+            what it was last. Left out are tasks with ``task_process`` -1 and, where
             ``task_state`` was recorded, those that sleep nearly always, as the main thread of
             many programs does: nothing ever places them.
         """
@@ -184,7 +185,7 @@ class NumaAccessor:
         state: xr.DataArray | None = None
         for number in np.unique(process[process >= 0]):
             own = node.isel(task=np.flatnonzero(process == number))
-            together = (own.min("task") == own.max("task")) & (own.min("task") >= 0)
+            together = own.isel(task=0, drop=True).copy(data=_together(own.values, own.get_axis_num("task")))
             state = together if state is None else state & together
         if state is None:
             raise SchemaError("task_process: names no process, so there is nothing that could converge")
@@ -295,3 +296,15 @@ class NumaAccessor:
         if pte is not None and faults is not None and moved is not None:
             rows["AutoNUMA cost"] = ("million accesses", autonuma_cost(pte, faults, moved))
         return xr.Dataset({name: row.assign_attrs(units=units, long_name=name) for name, (units, row) in rows.items()})
+
+
+def _together(node: NDArray[Any], task: int) -> NDArray[np.bool_]:
+    """Tell at each sample whether the tasks of an axis are on one node; of (run, time, task), the tasks anywhere."""
+    node = np.moveaxis(node, task, -1)
+    samples = node.shape[1]
+    last = samples - 1 - (node[:, ::-1] >= 0).argmax(axis=1)
+    at = np.minimum(np.arange(samples), last.max(axis=1, keepdims=True))
+    now = np.take_along_axis(node, at[:, :, None], axis=1)
+    there = at[:, :, None] <= last[:, None]
+    lowest = np.where(there, now, np.iinfo(now.dtype).max).min(axis=2)
+    return np.asarray((lowest >= 0) & (lowest == np.where(there, now, -1).max(axis=2)))

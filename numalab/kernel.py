@@ -9,6 +9,7 @@ release candidate, a development branch), a *patch* turns switches. Anything may
 
 from __future__ import annotations
 
+import operator
 import re
 import tomllib
 import warnings
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, SupportsIndex
 
 from numalab import _data
 
@@ -87,8 +88,8 @@ class Switch:
             Naming the switch, the value and what it takes.
         """
         if self.kind == "number":
-            number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value
-            if isinstance(number, int) and not isinstance(number, bool) and self.least <= number <= self.most:
+            number = _whole(value)
+            if number is not None and self.least <= number <= self.most:
                 return number
             bounds = f"from {self.least:,} to {self.most:,}"
             raise KernelError(f"switch {self.name}: {value!r} is no whole number {bounds} ({self.unit})")
@@ -96,8 +97,8 @@ class Switch:
             if value in self.choices:
                 return str(value)
             raise KernelError(f"switch {self.name}: {value!r} is none of {', '.join(self.choices)}")
-        if isinstance(value, bool):
-            return value
+        if isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool":
+            return bool(value)
         if value in ("on", "off"):
             return value == "on"
         raise KernelError(f"switch {self.name}: {value!r} is neither on nor off (True or False)")
@@ -324,6 +325,18 @@ def nearest(version: str) -> str:
     if not older:
         raise KernelError(f"expected a kernel from {table().releases[0]} on, got {version!r}")
     return known[max(older)]
+
+
+def _whole(value: object) -> int | None:
+    """Read a whole number, numpy's included, or its digits."""
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() and len(value) < 20 else None
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except TypeError:  # an array
+            return None
+    return None
 
 
 def _nearest(key: str, known: Iterable[str]) -> str:

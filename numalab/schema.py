@@ -148,7 +148,9 @@ VARIABLES: dict[str, Variable] = {
     "numa_hint_faults_local": _counter("1", "NUMA hint faults on the node of the page"),
     "numa_pages_migrated": _counter("pages", "pages migrated by hint faults (512 per huge page)"),
     "pgmigrate_success": _counter("pages", "pages migrated for any reason"),
-    "pgmigrate_fail": _counter("pages", "page migrations that were tried and failed"),
+    "pgmigrate_fail": _counter(
+        "pages", "page migrations that were tried and failed (the model has none: those that fail are refused)"
+    ),
     "migrate_refused": _counter("pages", "page migrations refused before they were tried"),
     "minor_faults": _counter("1", "minor page faults, hint faults included"),
     "migration_waits": _counter("1", "times a task slept for a page under migration, of those longer than a step"),

@@ -135,6 +135,16 @@ def test_convergence_time_needs_every_thread_to_stay():
     assert time.attrs["units"] == "s"
 
 
+def test_who_has_ended_no_longer_counts():
+    """The first process ends together, or apart; the second loses one thread and then the other."""
+    ds = positions(
+        [ASTRAY, HOME, [-1, -1, 4, -1], [-1, -1, -1, -1]],
+        [HOME, ASTRAY, [-1, -1, 4, -1], [-1, -1, -1, -1]],
+        [ASTRAY, ASTRAY, [0, -1, 4, 4], [0, -1, 4, 4]],
+    )
+    np.testing.assert_array_equal(ds.numa.convergence_time().values, [1.0, np.nan, 2.0])
+
+
 def test_two_processes_may_share_a_node_and_others_are_left_out():
     shared = [0, 0, 0, 0]
     assert positions([shared] * 4).numa.convergence_time().values.tolist() == [0.0]

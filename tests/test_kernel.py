@@ -2,7 +2,9 @@
 
 import tomllib
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pytest
 
 from numalab import _data
@@ -273,3 +275,15 @@ def test_a_kernel_cannot_be_changed_through_what_it_returns():
     made = Kernel("3.17", scan_size_mb=64)
     made.switches["scan_size_mb"] = made.overrides["scan_size_mb"] = 1
     assert (made.scan_size_mb, made.overrides) == (64, {"scan_size_mb": 64})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    given: dict[str, Any] = {"scan_size_mb": np.int64(64), "move_in_swap": np.bool_(True)}
+    kernel = Kernel("3.16", **given)
+    assert kernel == Kernel("3.16", scan_size_mb=64, move_in_swap=True)
+    assert type(kernel.scan_size_mb) is int
+    assert kernel.move_in_swap is True
+    wrongs: list[Any] = [np.array([1, 2]), np.float64(64), np.bool_(True)]
+    for wrong in wrongs:
+        with pytest.raises(KernelError, match=r"scan_size_mb: .* is no whole number"):
+            Kernel("3.16", scan_size_mb=wrong)

@@ -20,7 +20,6 @@ from numalab.patch_threads.shared_cow import from_stored
 from numalab.patch_threads.shared_cow_cases import (
     BEFORE,
     MAIN,
-    NEVER_MS,
     PAGE_INTS,
     READINGS,
     STEP_US,
@@ -86,7 +85,7 @@ def setup(
     """
     options: dict[str, Any] = {"remote_cost": 0, "unmap_ns": cost_ns, "step_us": STEP_US, "every": EVERY}
     if not balancing:
-        options["scan_delay_ms"] = NEVER_MS
+        options["numa_balancing"] = 0
     arguments = {"processes": readers, "size_ints": ints, "seconds": seconds, "pass_ms": ONE.pass_ms}
     return Setup(ONE.machine, "shared_cow", BEFORE.name, seconds, arguments, switches=switches or {}, options=options)
 

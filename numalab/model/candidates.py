@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,6 +141,14 @@ def candidates(state: State, query: Query, node: Ints, seen_from: Ints) -> Candi
     return Candidates(
         cpu, valid, cur, busy, group == query.group[:, None], group >= 0, task_gain, np.where(group >= 0, group_gain, 0)
     )
+
+
+def turns(turn: Ints, rows: Ints) -> list[Ints]:
+    """Split rows (K,) by their turns, which ascend."""
+    if not rows.size:
+        return []
+    bounds = [0, *(np.flatnonzero(np.diff(turn[rows])) + 1), len(rows)]
+    return [rows[low:high] for low, high in itertools.pairwise(bounds)]
 
 
 def toward_zero(value: Ints, divisor: int) -> Ints:

@@ -67,6 +67,7 @@ def _note_flights(state: State, faults: Faults, takes: Ints) -> Ints:
     flies = (lacks > 0) & (state.waits_for[r, t] < 0)
     r, t, last = r[flies], t[flies], last[flies]
     state.moving[r, t], state.moving_ns[r, t] = faults.b[last], takes[last]
+    state.moving_from[r, t] = faults.source[last]
     state.in_flight |= bool(last.size)
     return last
 

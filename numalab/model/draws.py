@@ -34,7 +34,7 @@ def _mix(x: Draws) -> Draws:
 
 
 def _u64(value: ArrayLike) -> Draws:
-    return np.atleast_1d(np.asarray(value, np.int64)).astype(np.uint64)
+    return np.atleast_1d(np.asarray(value, np.int64)).view(np.uint64)
 
 
 def stream_key(seed: ArrayLike, stream: int) -> Draws:

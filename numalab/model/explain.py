@@ -50,7 +50,7 @@ def load_test(state: State, r: int, t: int, node: int) -> LoadTest:
     nodes = np.array([node])
     source, target, _, _ = (int(part[0]) for part in loadtest.loads(state, query, nodes))
     moved = int(state.load_avg[r, t])
-    refused = bool(loadtest.too_imbalanced(state, query, nodes, moved)[0])
+    refused = bool(loadtest.too_imbalanced(state, query, nodes, loadtest.load_moved(state, query))[0, 0])
     return LoadTest(source, target, source - moved, target + moved, refused)
 
 
@@ -95,7 +95,7 @@ def _verdict(
     """Say in words what the kernel does with a candidate, and if nothing, which test it fails first."""
     idle, move, swap = taken
     gain, move_gain = int(worth.swap[0, x]), int(worth.move[0, 0])
-    fits, swap_fits = bool(worth.move_fits[0, 0]), bool(worth.swap_fits[0, 0])
+    fits, swap_fits = bool(worth.move_fits[0, 0]), bool(worth.swap_fits[0, x])
     if idle:
         return "move to the idle CPU"
     if move:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from numalab.layout import BASE, FOLIO, HUGE, Bools, Ints
-from numalab.model import active, draws, pagefilter
+from numalab.model import active, draws, flight, pagefilter
+from numalab.model.flight import Held
 from numalab.model.period import now_ms
 from numalab.model.state import State
 from numalab.model.touch import Touches
@@ -74,8 +75,9 @@ def take(state: State, touches: Touches) -> tuple[Faults | None, Touches]:
     if not touches.r.size:
         return None, late
     faults = _open(state, touches)
+    held = flight.held(state)
     for rows in _rounds(state, faults):
-        _round(state, faults, rows)
+        _round(state, faults, rows, held)
     return faults, late
 
 
@@ -175,11 +177,16 @@ def _rounds(state: State, faults: Faults) -> list[Ints]:
     return [np.flatnonzero(nth == j) for j in range(int(nth.max()) + 1)]
 
 
-def _round(state: State, faults: Faults, rows: Ints) -> None:
+def _round(state: State, faults: Faults, rows: Ints, held: Held) -> None:
     """Handle one round: distinct blocks, in order."""
     kernel = state.kernel
     r, b, here = faults.r[rows], faults.b[rows], faults.here[rows]
     source = state.node[r, b].astype(np.int64)
+    isolated = np.zeros(len(rows), np.bool_)
+    if held.r.size:
+        leaves = held.leaves(r, faults.t[rows], b)
+        isolated = leaves >= 0
+        source[isolated] = leaves[isolated]
     last_cpu, last_pid = state.last_cpu[r, b].astype(np.int64), state.last_pid[r, b].astype(np.int64)
     mine = state.fix.task_pid8[faults.t[rows]]
     local = source == here
@@ -198,7 +205,7 @@ def _round(state: State, faults: Faults, rows: Ints) -> None:
         passes = should_migrate(
             state, r[sel], faults.t[rows][sel], source[sel], here[sel], last_cpu[sel], last_pid[sel]
         )
-        _migrate(state, faults, rows[sel[passes]])
+        _migrate(state, faults, rows[sel[passes]], isolated[sel[passes]])
     if state.par.migrate_deferred.any():
         defer(state, faults, rows[asked], last_cpu[asked], last_pid[asked])
     _write(state, faults, rows)
@@ -266,12 +273,12 @@ def defer(state: State, faults: Faults, rows: Ints, last_cpu: Ints, last_pid: In
     state.deferred_set[r[elsewhere], t[elsewhere]] = True
 
 
-def _migrate(state: State, faults: Faults, rows: Ints) -> None:
-    """Move the blocks of these faults to their CPUs' nodes, unless the kernel refuses."""
+def _migrate(state: State, faults: Faults, rows: Ints, isolated: Bools) -> None:
+    """Move the blocks of these faults to their CPUs' nodes, unless the kernel refuses or others move them already."""
     if not rows.size:
         return
     r, b, k, here = faults.r[rows], faults.b[rows], faults.k[rows], faults.here[rows]
-    done = _admit(state, faults, rows)
+    done = _admit(state, faults, rows, isolated)
     faults.migrated[rows], faults.failed[rows] = done, ~done
     state.counters["migrate_refused"] += np.bincount(r[~done], weights=k[~done], minlength=state.runs).astype(np.int64)
     r, b, k, here = r[done], b[done], k[done], here[done]
@@ -284,8 +291,8 @@ def _migrate(state: State, faults: Faults, rows: Ints) -> None:
     state.speed_stale[r] = True
 
 
-def _admit(state: State, faults: Faults, rows: Ints) -> Bools:
-    """Say which migrations go through, in order: refusals by kind of page, rate limit, full node, bad luck."""
+def _admit(state: State, faults: Faults, rows: Ints, isolated: Bools) -> Bools:
+    """Say which migrations go through, in order: refusals by kind of page, rate limit, full node, no isolation."""
     one, fix, kernel, par = state.layout, state.fix, state.kernel, state.par
     r, k, v, here = faults.r[rows], faults.k[rows], faults.v[rows], faults.here[rows]
     region = one.vma_region[v]
@@ -295,12 +302,11 @@ def _admit(state: State, faults: Faults, rows: Ints) -> Bools:
         refused |= (fix.vma_kind[v] == HUGE) & (mapped > 1)
     if kernel.skip_dirty_file:
         refused |= one.region_file[region] & one.region_dirty[region]
-    unlucky = np.zeros(len(rows), np.bool_)
     if par.isolate_fail.any():
         u = draws.draw_keyed(state.key[draws.ISOLATE][r], faults.q[rows], state.step_index[r])
-        unlucky = draws.permille(u) < par.isolate_fail[r]
+        isolated = isolated | (draws.permille(u) < par.isolate_fail[r])
     ok = ~refused & _within_rate(state, r, here, np.where(refused, 0, k))
-    return _fits(state, faults, rows, ok, unlucky)
+    return _fits(state, faults, rows, ok, isolated)
 
 
 def _within_rate(state: State, r: Ints, node: Ints, k: Ints) -> Bools:
@@ -337,14 +343,14 @@ def _by_node(state: State, r: Ints, node: Ints, k: Ints) -> Ints:
     return total.astype(np.int64).reshape(state.runs, nodes)
 
 
-def _fits(state: State, faults: Faults, rows: Ints, ok: Bools, unlucky: Bools) -> Bools:
+def _fits(state: State, faults: Faults, rows: Ints, ok: Bools, isolated: Bools) -> Bools:
     """Refuse migrations into full nodes, and keep the free pages up to date."""
     watermark = state.layout.node_watermark
     r, k, here = faults.r[rows], faults.k[rows], faults.here[rows]
     source = state.node[r, faults.b[rows]].astype(np.int64)
     inbound = _by_node(state, r[ok], here[ok], k[ok])
     if (state.free - inbound >= np.where(inbound > 0, watermark, np.iinfo(np.int64).min)).all():
-        done = ok & ~unlucky
+        done = ok & ~isolated
         np.subtract.at(state.free, (r[done], here[done]), k[done])
         np.add.at(state.free, (r[done], source[done]), k[done])
         return done
@@ -352,7 +358,7 @@ def _fits(state: State, faults: Faults, rows: Ints, ok: Bools, unlucky: Bools) -
     done = ok.copy()
     for i in np.flatnonzero(ok):
         free = state.free[r[i]]
-        if unlucky[i] or free[here[i]] < watermark[here[i]] + k[i]:
+        if isolated[i] or free[here[i]] < watermark[here[i]] + k[i]:
             done[i] = False
         else:
             free[here[i]] -= k[i]

@@ -20,15 +20,21 @@ class Held:
 
     Attributes
     ----------
-    r, t, b : (K,) run, moving task, memory block
+    r, t, b, source : (K,) run, moving task, memory block, node it leaves
     takes, done : (K,) time of the migration, and how much of it is over, ns
     """
 
     r: Ints
     t: Ints
     b: Ints
+    source: Ints
     takes: Ints
     done: Ints
+
+    def leaves(self, r: Ints, t: Ints, b: Ints) -> Ints:
+        """Return the node that blocks still are on for tasks that do not move them, -1 if they are not in flight."""
+        others = (self.r == r[:, None]) & (self.b == b[:, None]) & (self.t != t[:, None])
+        return np.where(others.any(axis=1), self.source[others.argmax(axis=1)], -1)
 
     def unmapped(self, state: State, i: Ints, t: Ints) -> Bools:
         """Say whether blocks ``i`` are gone from tasks' page tables: processes lose them one after the other."""
@@ -49,10 +55,10 @@ def held(state: State) -> Held:
     """Return the blocks whose migration outlasts the step."""
     if not state.in_flight:
         nothing = np.zeros(0, np.int64)
-        return Held(nothing, nothing, nothing, nothing, nothing)
+        return Held(nothing, nothing, nothing, nothing, nothing, nothing)
     r, t = state.flying
     takes = state.moving_ns[r, t]
-    return Held(r, t, state.moving[r, t], takes, takes - state.owed(r, t))
+    return Held(r, t, state.moving[r, t], state.moving_from[r, t], takes, takes - state.owed(r, t))
 
 
 def sleep(state: State, r: Ints, t: Ints, b: Ints) -> None:

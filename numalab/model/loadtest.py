@@ -27,15 +27,15 @@ def too_imbalanced(state: State, query: Query, node: Ints, moved: Ints | int) ->
     Parameters
     ----------
     node : (K,) target
-    moved : (K,) int or 0
-        Load moved; 0 for a swap, whose loads are taken as equal.
+    moved : (K, X), (K, 1) or int
+        Load moved; of a swap, what the one task's is above the other's.
 
     Returns
     -------
-    (K,) bool
+    (K, X) or (K, 1) bool
     """
-    pct = state.par.imbalance_pct[query.r]
-    source, target, cap_source, cap_target = loads(state, query, node)
+    pct = state.par.imbalance_pct[query.r][:, None]
+    source, target, cap_source, cap_target = (part[:, None] for part in loads(state, query, node))
     new_source, new_target = source - moved, target + moved
     if state.kernel.imbalance_rule == "improve":
         new = np.abs(new_target * cap_source - new_source * cap_target)
@@ -51,3 +51,14 @@ def too_imbalanced(state: State, query: Query, node: Ints, moved: Ints | int) ->
     new_source, new_target = new_source * cap_target, new_target * cap_source
     overshoot = np.where(np.asarray(moved) > 0, new_source < new_target, new_target < new_source)
     return (imbalance > 0) & overshoot
+
+
+def load_moved(state: State, query: Query) -> Ints:
+    """Return the load that a move of each attempt's task moves: (K, 1)."""
+    return state.load_avg[query.r, query.t][:, None]
+
+
+def load_swapped(state: State, query: Query, cur: Ints) -> Ints:
+    """Return by how much the attempt's task is the heavier one: (K, X), or (K, 1) where all weigh the same."""
+    moved = load_moved(state, query)
+    return moved * 0 if state.fix.equal_loads else moved - state.load_avg[query.r[:, None], np.maximum(0, cur)]

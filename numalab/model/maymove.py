@@ -2,57 +2,106 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model.candidates import FULL, HYSTERESIS, Candidates, Found, Query, toward_zero
-from numalab.model.loadtest import too_imbalanced
+from numalab.model.candidates import FULL, HYSTERESIS, Candidates, Found, Query, toward_zero, turns
+from numalab.model.loadtest import load_moved, load_swapped, too_imbalanced
 from numalab.model.state import UNIT_LOAD, State
 
 #: Share of a gain that bringing the other task to its preferred node adds.
 HOME_BONUS = 8
 
 
-def examine(
-    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, base: Ints, at: Candidates
-) -> None:
-    """Weigh each CPU, with the load test of a move made once per node, and biases toward home."""
+@dataclass
+class Weighed:
+    """What the candidates of the examined nodes are worth, before any is compared with the best so far.
+
+    Attributes
+    ----------
+    swap : (K, X) gain of a swap with the task running there, of 1000
+    move : (K,) gain of a plain move to the node
+    idle, swap_ok : (K, X) the move to an idle CPU, or a swap, is not ruled out
+    swap_fits : (K, X) the loads after a swap are equal to those before, or not too imbalanced
+    homeward : (K, X) the swap brings the other task to its preferred node
+    maymove, may_gain : (K,) the loads allow a move; and it gains enough
+    taken, first : (K,) an idle CPU is taken at once, and which
+    """
+
+    swap: Ints
+    move: Ints
+    idle: Bools
+    swap_ok: Bools
+    swap_fits: Bools
+    homeward: Bools
+    maymove: Bools
+    may_gain: Bools
+    taken: Bools
+    first: Ints
+
+
+def weigh(state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Candidates) -> Weighed:
+    """Weigh each CPU of the nodes, with the load test of a move made once per node, and biases toward home."""
     kernel = state.kernel
     threshold = state.par.numa_move_threshold[query.r]
     gains_enough = (threshold == 0) | (base >= threshold)
-    maymove = ~too_imbalanced(state, query, node, state.load_avg[query.r, query.t])
+    maymove = ~too_imbalanced(state, query, node, load_moved(state, query))[:, 0]
     spare = is_spare(state, query, node)
-    closed = np.zeros(len(sel), np.bool_)
+    taken, first = np.zeros(len(node), np.bool_), np.full(len(node), -1)
     if kernel.node_classes:
         settled = spare & (allowed_imbalance(state, query, node) == 0)
         maymove = np.where(spare, settled, maymove)
-        closed = _take_idle_cpu(state, query, found, sel, settled & gains_enough, at)
+        taken, first = _idle_cpu(state, query, settled & gains_enough, at)
     valid = at.valid
     if kernel.numa_migrate_on:
         valid = valid & ~state.numa_moved_to[query.r[:, None], at.cpu]
-    imp, homeward, gains_too_little = _swap_value(state, query, node, own, base, at)
+    swap, homeward, gains_too_little = _swap_value(state, query, node, own, base, at)
     swap_ok = valid & at.busy & ~gains_too_little
     if kernel.spare_refuses_swap:
         swap_ok &= ~(spare[:, None] & at.same)
-    may_gain = (maymove & gains_enough)[:, None]
-    idle = valid & (at.cur < 0) & may_gain
-    margin = state.par.small_improvement[query.r][:, None]
-    moveimp = base[:, None]
+    may_gain = maymove & gains_enough
+    idle = valid & (at.cur < 0) & may_gain[:, None]
+    more = load_swapped(state, query, at.cur)
+    swap_fits = np.broadcast_to((more == 0) | ~too_imbalanced(state, query, node, more), swap.shape)
+    return Weighed(swap, base, idle, swap_ok, swap_fits, homeward, maymove, may_gain, taken, first)
 
-    best = found.gain[sel]
+
+def examine(
+    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, base: Ints, at: Candidates, turn: Ints
+) -> None:
+    """Compare the candidates with the best so far, in order."""
+    worth = weigh(state, query, node, own, base, at)
+    some = worth.taken | (worth.idle | worth.swap_ok).any(axis=1)
+    for rows in turns(turn, np.flatnonzero(some)):
+        taken = worth.taken[rows]
+        at_once = rows[taken]
+        found.cpu[sel[at_once]], found.partner[sel[at_once]] = worth.first[at_once], -1
+        found.gain[sel[at_once]] = 0
+        _accept_in_turn(state, query, worth, found, sel, at, rows[~taken])
+
+
+def _accept_in_turn(
+    state: State, query: Query, worth: Weighed, found: Found, sel: Ints, at: Candidates, open_: Ints
+) -> None:
+    """Go from one accepted candidate to the next."""
+    kernel = state.kernel
+    margin = state.par.small_improvement[query.r][:, None]
     after = np.full(len(sel), -1)
     columns = np.arange(at.cpu.shape[1])
-    open_ = np.flatnonzero(~closed)
     while open_.size:
-        o, b = open_, best[open_][:, None]
+        o, best = open_, found.gain[sel[open_]][:, None]
+        swap, move, usable = worth.swap[o], worth.move[o][:, None], worth.swap_ok[o]
         has_task, best_goes_home = _best_homeward(state, query, found, sel, o)
-        usable = swap_ok[o] & ~(best_goes_home[:, None] & ~homeward[o]) if kernel.home_bias else swap_ok[o]
-        take_idle = idle[o] & (moveimp[o] >= b)
-        take_move = usable & may_gain[o] & (moveimp[o] > imp[o]) & (moveimp[o] > b) & kernel.move_in_swap
-        small = margin[o]
-        enough = np.where(small > 0, (imp[o] >= small) & (imp[o] > b + small // 2), imp[o] > b)
         if kernel.home_bias:
-            enough |= homeward[o] & (has_task & ~best_goes_home)[:, None]
+            usable = usable & ~(best_goes_home[:, None] & ~worth.homeward[o])
+        take_idle = worth.idle[o] & (move >= best)
+        take_move = usable & worth.may_gain[o][:, None] & (move > swap) & (move > best) & kernel.move_in_swap
+        small = margin[o]
+        enough = np.where(small > 0, (swap >= small) & (swap > best + small // 2), swap > best) & worth.swap_fits[o]
+        if kernel.home_bias:
+            enough |= worth.homeward[o] & (has_task & ~best_goes_home)[:, None]
         take_swap = usable & ~take_move & enough
         accepted = (take_idle | take_move | take_swap) & (columns > after[o][:, None])
         hit = accepted.any(axis=1)
@@ -62,14 +111,13 @@ def examine(
         col = accepted[hit].argmax(axis=1)
         rows = np.flatnonzero(hit)
         swapped, idled = take_swap[rows, col], take_idle[rows, col]
-        best[open_] = np.where(swapped, imp[open_, col], base[open_])
         after[open_] = col
         found.cpu[sel[open_]] = at.cpu[open_, col]
         found.partner[sel[open_]] = np.where(swapped, at.cur[open_, col], -1)
+        found.gain[sel[open_]] = np.where(swapped, worth.swap[open_, col], worth.move[open_])
         if kernel.stop_when_good:
-            good = idled | (swapped & homeward[open_, col] & ~maymove[open_])
+            good = idled | (swapped & worth.homeward[open_, col] & ~worth.maymove[open_])
             open_ = open_[~good]
-    found.gain[sel[~closed]] = best[~closed]
 
 
 def _swap_value(
@@ -108,19 +156,15 @@ def _best_homeward(state: State, query: Query, found: Found, sel: Ints, rows: In
     return has_task, has_task & (wants == query.node[rows])
 
 
-def _take_idle_cpu(state: State, query: Query, found: Found, sel: Ints, rows: Bools, at: Candidates) -> Bools:
-    """Take an idle CPU at once, whatever was found before; an idle core is preferred. Says where there was one."""
+def _idle_cpu(state: State, query: Query, rows: Bools, at: Candidates) -> tuple[Bools, Ints]:
+    """Return whether there is an idle CPU to take at once, whatever was found before, and which: an idle core first."""
     free = at.valid & (at.cur < 0) & (state.nr[query.r[:, None], at.cpu] == 0) & rows[:, None]
     if state.kernel.numa_migrate_on:
         free &= ~state.numa_moved_to[query.r[:, None], at.cpu]
-    core_busy = _core_is_busy(state, query.r)[np.arange(len(sel))[:, None], at.cpu]
-    rank = np.where(free, core_busy.astype(np.int64), 2)
-    col = rank.argmin(axis=1)
-    hit = free.any(axis=1)
-    found.cpu[sel[hit]] = at.cpu[hit, col[hit]]
-    found.partner[sel[hit]] = -1
-    found.gain[sel[hit]] = 0
-    return hit
+    every = np.arange(len(rows))
+    core_busy = _core_is_busy(state, query.r)[every[:, None], at.cpu]
+    col = np.where(free, core_busy.astype(np.int64), 2).argmin(axis=1)
+    return free.any(axis=1), at.cpu[every, col]
 
 
 def _core_is_busy(state: State, r: Ints) -> Bools:

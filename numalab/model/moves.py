@@ -6,6 +6,9 @@ the earlier ones did; since most change nothing, all are judged at once, and aga
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
+
 import numpy as np
 
 from numalab.layout import Bools, Ints
@@ -117,6 +120,11 @@ def _note(
     gain: Ints | int = 0,
 ) -> None:  # fmt: skip
     """Add attempts to the table of events."""
+    if not r.size:
+        return
+
+    def each(value: Ints | int) -> Iterable[int]:
+        return value.tolist() if isinstance(value, np.ndarray) else itertools.repeat(value)
+
     columns = (state.number[r], state.step_index[r], kind, t, source, target, partner, gain)
-    rows = np.stack(np.broadcast_arrays(*columns), axis=1)
-    state.events += [tuple(row) for row in rows.tolist()]
+    state.events += zip(*map(each, columns), strict=False)

@@ -21,6 +21,7 @@ class Parameter:
 
 
 PARAMETERS: dict[str, Parameter] = {
+    "numa_balancing": Parameter(1, "0 or 1", "the sysctl; 0: memory is never scanned", "kernel default", most=1),
     # time base
     "step_us": Parameter(1000, "us", "length of a step (the same for all runs of a batch)", "choice", least=1),
     "tick_us": Parameter(4000, "us", "scheduler tick", "CONFIG_HZ=250", least=1),

@@ -33,7 +33,10 @@ def run_due_scans(state: State, useful: Ints) -> Ints:
     -------
     (R, T) useful time left
     """
-    r, t = np.nonzero(state.running & (state.run_ns > state.stamp_ns + state.period_ms * 1_000_000))
+    due = state.running & (state.run_ns > state.stamp_ns + state.period_ms * 1_000_000)
+    if not state.always_scans:
+        due &= (state.par.numa_balancing > 0)[:, None]
+    r, t = np.nonzero(due)
     if r.size:
         ticking = (state.step_index[r] + state.tick_phase[r, state.cpu[r, t]]) % state.tick_steps[r] == 0
         if state.scans:

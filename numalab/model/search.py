@@ -1,7 +1,8 @@
 """The search for a better CPU: which nodes, in which order (docs/model.md 7.2).
 
 Candidates are examined in CPU order and each is compared with the best so far. All attempts of a step are
-examined side by side: per node, a matrix attempts x CPUs of what each candidate is worth.
+examined side by side: what each candidate is worth is a matrix, attempts and nodes by CPUs; node by node it is
+compared with the best so far.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model import maymove, weigh
+from numalab.model import maymove, topology, weigh
 from numalab.model.candidates import Found, Query, candidates, gains, improvement, query
 from numalab.model.state import State
+
+#: Candidates weighed at the same time, to bound memory.
+AT_ONCE = 1 << 20
 
 
 def find(state: State, r: Ints, t: Ints) -> Found:
@@ -32,23 +36,32 @@ def find(state: State, r: Ints, t: Ints) -> Found:
         return found
     asked = query(state, r, t)
     first = np.flatnonzero(_preferred_is_searched(state, asked, preferred))
-    _examine(state, asked, found, first, preferred[first], preferred[first])
+    _examine(state, asked, found, first, preferred[first], preferred[first], np.zeros_like(first))
     g = asked.group
     spread = (g >= 0) & (state.gcount[r, g] > 1) if state.kernel.search_all_if_spread else np.zeros(len(r), np.bool_)
     more = (found.cpu < 0) | spread
-    for n in state.fix.nodes_with_cpus:
-        sel = np.flatnonzero(more & (asked.node != n) & (preferred != n))
-        node = np.full(len(sel), n)
-        own, group = improvement(state, asked.rows(sel), node, found.last[sel])
+    for nodes in _parts(state, len(r)):
+        which, sel = np.nonzero(more & (asked.node != nodes[:, None]) & (preferred != nodes[:, None]))
+        node, before = nodes[which], found.last[sel]
+        own, group = improvement(state, asked.rows(sel), node, before)
         worth = ~((own < 0) & (group < 0))
-        sel, node = sel[worth], node[worth]
-        before = found.last[sel]
-        found.last[sel] = n
+        sel, node, before, which = sel[worth], node[worth], before[worth], which[worth]
+        # nodes in ascending order: the last one stays
+        found.last[sel] = node
         if state.kernel.check_preferred == "has_capacity":
             fits = has_capacity(state, asked.rows(sel), node)
-            sel, node, before = sel[fits], node[fits], before[fits]
-        _examine(state, asked, found, sel, node, before)
+            sel, node, before, which = sel[fits], node[fits], before[fits], which[fits]
+        _examine(state, asked, found, sel, node, before, which)
     return found
+
+
+def _parts(state: State, attempts: int) -> list[Ints]:
+    """Split the nodes into parts whose candidates are weighed at once: what a node is worth may hang on the last."""
+    nodes, cpus = state.fix.node_cpus.shape
+    parts = -(-attempts * nodes * cpus // AT_ONCE)
+    if state.fix.class_ == topology.BACKPLANE:
+        parts = nodes
+    return np.array_split(state.fix.nodes_with_cpus, min(parts, len(state.fix.nodes_with_cpus)))
 
 
 def _preferred_is_searched(state: State, query: Query, preferred: Ints) -> Bools:
@@ -70,14 +83,20 @@ def has_capacity(state: State, query: Query, node: Ints) -> Bools:
     return (free_target | ~free_source) & (source > target)
 
 
-def _examine(state: State, query: Query, found: Found, sel: Ints, node: Ints, seen_from: Ints) -> None:
-    """Examine one node for each of some attempts, and keep what is better than the best so far."""
+def _examine(state: State, query: Query, found: Found, sel: Ints, node: Ints, seen_from: Ints, turn: Ints) -> None:
+    """Examine nodes for some attempts, and keep what is better than the best so far.
+
+    Parameters
+    ----------
+    sel, node, seen_from : (K,) attempt, node, and the node examined before it
+    turn : (K,) ascending: an attempt has one node in each turn
+    """
     if not sel.size:
         return
     part = query.rows(sel)
     own, group, base = gains(state, part, node, seen_from)
     at = candidates(state, part, node, seen_from)
     if state.kernel.maymove:
-        maymove.examine(state, part, found, sel, node, own, base, at)
+        maymove.examine(state, part, found, sel, node, own, base, at, turn)
     else:
-        weigh.examine(state, part, found, sel, node, own, group, base, at)
+        weigh.examine(state, part, found, sel, node, own, group, base, at, turn)

@@ -1,7 +1,7 @@
 """Skipping idle stretches: steps in which nothing is due are taken in one go.
 
-While a run has no trapped page, nothing can fault, so only clocks move, and they move linearly. The result is
-the same as stepping; the test suite compares both.
+While nobody touches an area with a trapped page, nothing can fault, so only clocks move, and they move linearly. The
+result is the same as stepping; the test suite compares both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def skip_idle(state: State, until: Ints) -> None:
 def _idle_rows(state: State) -> Ints:
     if not state.fix.always_runnable or state.fix.work_ends or state.in_flight:
         return np.zeros(0, np.int64)
-    idle = ~state.queue_changed & ~state.maybe_uneven & ~(state.pending.any(axis=1))
+    idle = ~state.queue_changed & ~state.maybe_uneven & ~_may_fault(state)
     # closed forms below need time slices of whole steps
     idle &= (state.par.slice_us * 1000) % state.dt == 0
     idle[[r for r, _ in state.scans]] = False
@@ -45,13 +45,26 @@ def _idle_rows(state: State) -> Ints:
     return np.flatnonzero(idle)
 
 
+def _may_fault(state: State) -> Bools:
+    """Say in which runs somebody may touch an area with trapped pages as things are: (R,)."""
+    one = state.layout
+    may = np.asarray(state.pending.any(axis=1))
+    rows = np.flatnonzero(may)
+    if rows.size:
+        now = (state.step_index[rows] * state.dt)[:, None]
+        live = (one.access_from_ns <= now) & (now < one.access_until_ns) & (state.cpu[rows][:, one.access_task] >= 0)
+        may[rows] = (live & (state.pending[rows][:, one.access_vma] > 0)).any(axis=1)
+    return may
+
+
 def _next_event(state: State, rows: Ints) -> Ints:
     """Return a step index up to which certainly nothing happens: (K,)."""
     one, dt = state.layout, state.dt
     at = state.step_index[rows]
     # a task cannot trigger a scan before it has run for what its stamp lacks; tasks that have wait for a tick
     lacks = state.stamp_ns[rows] + state.period_ms[rows] * MILLION - state.run_ns[rows]
-    lacks = np.where(state.cpu[rows] >= 0, np.maximum(0, lacks), np.iinfo(np.int64).max // 2)
+    may = (state.cpu[rows] >= 0) & (state.par.numa_balancing[rows] > 0)[:, None]
+    lacks = np.where(may, np.maximum(0, lacks), np.iinfo(np.int64).max // 2)
     scan = at + lacks.min(axis=1) // dt
     # the balancer acts in the first step that ends at or after its time, if any CPU has two tasks
     due = state.balance_ns[rows][:, state.fix.nodes_with_cpus].min(axis=1)

@@ -149,6 +149,7 @@ class State:
         self.dt = int(self.par.step_us[0]) * 1000
         self.power = np.full(runs, 1000)
         self.own_cpus = not self.par.shared_cpus.any()
+        self.always_scans = bool(self.par.numa_balancing.all())
         one, tasks, nodes = layout, layout.tasks, layout.nodes
 
         def zeros(*shape: int) -> Ints:
@@ -164,8 +165,9 @@ class State:
         self.run_ns, self.debt_ns, self.wait_ns = zeros(tasks), zeros(tasks), zeros(tasks)
         self.spin_ns = zeros(tasks)
         self.sys_ns, self.waited_ns = zeros(tasks), zeros(tasks)
-        # block whose migration a task has not finished, what that takes, block under migration it sleeps for
-        self.moving, self.moving_ns, self.waits_for = full(-1, tasks), zeros(tasks), full(-1, tasks)
+        # block whose migration a task has not finished, the node it leaves, what that takes; block it sleeps for
+        self.moving, self.moving_from, self.moving_ns = full(-1, tasks), full(-1, tasks), zeros(tasks)
+        self.waits_for = full(-1, tasks)
         self.in_flight = False
         #: (run, task) of the pages in flight throughout the step
         self.flying: tuple[Ints, Ints] = (np.zeros(0, np.int64),) * 2

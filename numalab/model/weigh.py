@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from numalab.layout import Bools, Ints
-from numalab.model.candidates import HYSTERESIS, Candidates, Found, Query, toward_zero
-from numalab.model.loadtest import too_imbalanced
+from numalab.model.candidates import HYSTERESIS, Candidates, Found, Query, toward_zero, turns
+from numalab.model.loadtest import load_moved, load_swapped, too_imbalanced
 from numalab.model.state import State
 
 #: Below every score.
@@ -24,7 +24,7 @@ class Weighed:
     swap : (K, X) gain of a swap with the task running there, of 1000
     move : (K, 1) gain of a plain move to the node
     swap_ok, idle_ok : (K, X) a swap, or the move to an idle CPU, is not ruled out
-    swap_fits, move_fits : (K, 1) the loads afterwards are not too imbalanced
+    swap_fits, move_fits : (K, X), (K, 1) the loads afterwards are not too imbalanced
     single : (K, X) both CPUs have one task each, so loads do not count
     """
 
@@ -67,35 +67,38 @@ def weigh(state: State, query: Query, node: Ints, own: Ints, group: Ints, base: 
     imp = np.where(at.same, reduced, across)
     swap_ok = at.valid & at.busy & ~(at.same & at.cur_grouped & (threshold > 0) & (imp < threshold))
 
-    move_fits = ~too_imbalanced(state, query, node, state.load_avg[query.r, query.t])
-    idle_ok = move_fits & _idle_allowed(state, query, node) & ~((threshold[:, 0] > 0) & (base < threshold[:, 0]))
+    move_fits = ~too_imbalanced(state, query, node, load_moved(state, query))
+    swap_fits = ~too_imbalanced(state, query, node, load_swapped(state, query, at.cur))
+    idle_ok = move_fits[:, 0] & _idle_allowed(state, query, node) & ~((threshold[:, 0] > 0) & (base < threshold[:, 0]))
     single = (state.nr[query.r, query.cpu] == 1)[:, None] & (state.nr[query.r[:, None], at.cpu] == 1)
     return Weighed(
         swap=imp,
         move=base[:, None],
         swap_ok=swap_ok,
         idle_ok=at.valid & (at.cur < 0) & idle_ok[:, None],
-        swap_fits=~too_imbalanced(state, query, node, 0)[:, None],
-        move_fits=move_fits[:, None],
+        swap_fits=np.broadcast_to(swap_fits, imp.shape),
+        move_fits=move_fits,
         single=single,
     )
 
 
 def examine(
-    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, group: Ints, base: Ints, at: Candidates
-) -> None:
+    state: State, query: Query, found: Found, sel: Ints, node: Ints, own: Ints, group: Ints, base: Ints,
+    at: Candidates, turn: Ints,
+) -> None:  # fmt: skip
     """Compare the candidates with the best so far, in order."""
     worth = weigh(state, query, node, own, group, base, at)
-    best = found.gain[sel]
+    some: Bools = np.any(worth.idle_ok | worth.swap_ok, axis=1)
     unordered = state.kernel.move_in_swap and not state.kernel.strict_improvement
-    odd = worth.single.any(axis=1) | np.bool_(unordered)
-    plain = np.flatnonzero(~odd)
-    if plain.size:
-        col, swapped, score = _last_accepted(state, worth, plain, best[plain])
-        hit = col >= 0
-        _keep(found, sel[plain[hit]], at, plain[hit], col[hit], swapped[hit], score[hit])
-    if odd.any():
-        _accept_in_turn(state, worth, found, sel, at, np.flatnonzero(odd))
+    odd: Bools = np.any(worth.single, axis=1) | np.bool_(unordered)
+    for rows in turns(turn, np.flatnonzero(some)):
+        plain = rows[~odd[rows]]
+        if plain.size:
+            col, swapped, score = _last_accepted(state, worth, plain, found.gain[sel[plain]])
+            hit = col >= 0
+            _keep(found, sel[plain[hit]], at, plain[hit], col[hit], swapped[hit], score[hit])
+        if plain.size < rows.size:
+            _accept_in_turn(state, worth, found, sel, at, rows[odd[rows]])
 
 
 def _keep(found: Found, sel: Ints, at: Candidates, rows: Ints, col: Ints, swapped: Bools, score: Ints) -> None:

@@ -222,7 +222,8 @@ def replay_stored() -> Replay:
     times = stored()
     how = (
         f"Stored results of `numalab replay convergence --full`: {len(facts['seeds'])} seeds, "
-        f"step {facts['step_us']} us, numalab {facts['numalab']} at {facts['revision']}."
+        f"{len(times)} of its {len(cases(full=True))} cases, step {facts['step_us']} us, "
+        f"numalab {facts['numalab']} at {facts['revision']}."
     )
     outcome = Replay(THREAD, claims=claims(times), results=facts | {"fitted": fitted()})
     outcome.text = "\n\n".join([_head(), how, times_table(times), claims_table(outcome.claims)])

@@ -23,8 +23,6 @@ from numalab.workloads import shared_cow
 Values = NDArray[np.float64]
 
 STEP_US = 4000
-#: Balancing off: no task ever gets to its first scan.
-NEVER_MS = 10**9
 PAGE_INTS = 1024
 BEFORE = Kernel("4.15")
 #: The one rule of the patch, on the kernel before it.
@@ -122,7 +120,7 @@ class Case:
             "step_us": self.step_us,
         }
         if self.label == "off":
-            parameters["scan_delay_ms"] = NEVER_MS
+            parameters["numa_balancing"] = 0
         seconds = published()["program"]["seconds"]
         load = shared_cow(self.readers, self.ints, seconds, self.reading.pass_ms)
         every: dict[str, float | None] = dict.fromkeys(

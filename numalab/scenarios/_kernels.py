@@ -41,8 +41,6 @@ TOGGLES: dict[str, dict[int, dict[str, Value]]] = {
 NUMBERS = {"scan_thresh": "numa_period_threshold", "small_imp": "small_improvement"}
 THRESHOLDS = ("group_swap_thresh", "move_thresh")
 SCAN_SETTINGS = ("scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "scan_size_mb")
-#: With numa_balancing 0 no task ever gets to its first scan.
-NEVER_MS = 10**9
 
 
 def release(name: str, source: str) -> tuple[str, tuple[str, ...]]:
@@ -109,8 +107,7 @@ def settings(kernel: Kernel, sysctl: Mapping[str, Any], source: str) -> tuple[di
             found[name] = int(text)
     mode = str(sysctl.get("numa_balancing", "1"))
     if mode == "0":
-        found["scan_delay_ms"] = NEVER_MS
-        notes.append("numa_balancing 0: the model never scans (scan_delay_ms beyond the end)")
+        found["numa_balancing"] = 0
     elif mode != "1":
         notes.append(f"numa_balancing {mode}: memory tiering is not modelled")
     return found, tuple(notes)

@@ -12,7 +12,6 @@ import xarray as xr
 from numalab.kernel import Kernel, KernelError, table
 from numalab.machine import Machine
 from numalab.model.params import PARAMETERS
-from numalab.scenarios._kernels import NEVER_MS
 from numalab.simulation import SimulationError, simulate
 from numalab.twin._errors import TwinError
 from numalab.twin._machine import PREFIX
@@ -137,7 +136,7 @@ def _change(model: Model, part: str) -> Model:
         if not value.isdecimal():
             raise TwinError(f"expected a whole number ({PARAMETERS[key].unit}), got {value!r}")
         return replace(model, parameters={**model.parameters, key: int(value)})
-    known = [*_WORDS, *(f"{name}=" for name in (*_VALUED, *switches, *PARAMETERS))]
+    known = [*_WORDS, *(f"{name}=" for name in {**_VALUED, **switches, **PARAMETERS})]
     close = get_close_matches(part if not equals else f"{key}=", known, n=1)
     raise TwinError(
         f"not understood; did you mean {close[0]}?"
@@ -151,12 +150,11 @@ def _without(parameters: Mapping[str, int], key: str) -> dict[str, int]:
 
 
 def _off(model: Model) -> Model:
-    return replace(model, parameters={**model.parameters, "scan_delay_ms": NEVER_MS})
+    return replace(model, parameters={**model.parameters, "numa_balancing": 0})
 
 
 def _on(model: Model) -> Model:
-    delay = model.parameters.get("scan_delay_ms")
-    return replace(model, parameters=_without(model.parameters, "scan_delay_ms")) if delay == NEVER_MS else model
+    return replace(model, parameters=_without(model.parameters, "numa_balancing"))
 
 
 def _balancing(model: Model, value: str) -> Model:

@@ -11,7 +11,7 @@ from numalab.kernel import Kernel
 from numalab.lessons import shared_cow as lesson
 from numalab.machine import machine
 from numalab.model import pagefilter
-from numalab.patch_threads.shared_cow_cases import MAIN, NEVER_MS, READINGS, VARIANTS, Case, measure
+from numalab.patch_threads.shared_cow_cases import MAIN, READINGS, VARIANTS, Case, measure
 from numalab.widgets.times import reached
 from numalab.workloads import shared_cow, workload
 
@@ -30,7 +30,7 @@ def test_the_runs_are_the_replays():
         made = workload(setup.workload, machine(setup.machine), **setup.arguments)
         assert made == shared_cow(288, 1_000_000, 10, READINGS[144].pass_ms)
         options = {name: value for name, value in setup.options.items() if name != "every"}
-        assert options.pop("scan_delay_ms", None) == (NEVER_MS if label == "off" else None)
+        assert options.pop("numa_balancing", 1) == (0 if label == "off" else 1)
         assert options == {"remote_cost": 0, "unmap_ns": READINGS[144].per_mapping_ns, "step_us": 4000}
 
 
@@ -89,7 +89,7 @@ def test_controls_and_switches(values, name, kernel):
         assert side.arguments == {"processes": 5, "size_ints": 100_000, "seconds": 4, "pass_ms": READINGS[144].pass_ms}
         assert side.options["unmap_ns"] == 0
         assert side.seconds == 4
-    assert ("scan_delay_ms" in sides[name].options) == (name == "balancing off")
+    assert ("numa_balancing" in sides[name].options) == (name == "balancing off")
 
 
 def test_every_preset_can_be_run():

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 from numalab import runs
+from numalab.compile import compile_layout
 from numalab.kernel import Kernel
 from numalab.machine import machine
 from numalab.model.engine import Engine
@@ -53,6 +54,30 @@ def test_skipping_changes_nothing() -> None:
         assert stepped.state.events == fast.state.events
     assert compared > 100
     assert skipped > 20 * compared
+
+
+def test_an_area_nobody_touches_is_skipped_over() -> None:
+    """Its pages stay trapped to the end; between scans nothing happens all the same."""
+    load = Workload(
+        "one",
+        (Processes("one", threads=2),),
+        (Region("used", 8, ("one",)), Region("unused", 64, ("one",))),
+        (Access("used", pages_per_s=1e6),),
+    )
+    layout = compile_layout(machine("guest-2x2"), load)
+    stepped, fast = (Engine(layout, Kernel("6.1"), [0], {"scan_delay_ms": 100}) for _ in range(2))
+    advance(stepped, 1000, skip=False)
+    assert advance(fast, 1000, skip=True) < 300
+    assert fast.state.pending.any()
+    for name in PER_RUN:
+        np.testing.assert_array_equal(getattr(stepped.state, name), getattr(fast.state, name), err_msg=name)
+
+
+def test_balancing_off_never_scans() -> None:
+    """The sysctl varies along the run axis; nothing of what balancing counts happens where it is 0."""
+    ds = simulate(machine("guest-2x2"), wrong_node(32), "6.12", seconds=4, seeds=[7], numa_balancing=[1, 0])
+    assert ds.numa_pte_updates.values[:, -1].tolist() == [pytest.approx(32 * 256, rel=0.3), 0]
+    assert ds.numa_hint_faults.values[1].max() == 0
 
 
 def without_padding(ds: xr.Dataset, run: int) -> dict[str, Any]:

@@ -72,8 +72,9 @@ def test_a_node_that_fills_up() -> None:
         ("4.15", {"region_file": [True], "region_dirty": [True]}, 1, True),
         ("4.19", {"region_file": [True], "region_dirty": [True]}, 1, False),
         ("4.19", {"region_file": [False], "region_dirty": [True]}, 1, True),
-        # huge pages of several stay in 6.1
-        ("4.15", {"kind": HUGE, "block_pages": 512}, 2, True),
+        # huge pages of several stay: until 5.12 a reference more than expected tells of them
+        ("4.15", {"kind": HUGE, "block_pages": 512}, 2, False),
+        ("4.15", {"kind": HUGE, "block_pages": 512}, 1, True),
         ("6.1", {"kind": HUGE, "block_pages": 512}, 2, False),
         ("6.1", {"kind": HUGE, "block_pages": 512}, 1, True),
         ("6.1", {"block_pages": 512}, 2, True),

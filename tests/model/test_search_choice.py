@@ -64,6 +64,16 @@ def test_home_bias() -> None:
     assert found(state) == (2, 2, 2000, 1)
 
 
+@pytest.mark.parametrize("kernel", ["4.19", "5.19", "6.18"])
+def test_a_swap_of_unequal_tasks_must_not_unbalance(kernel: str) -> None:
+    """Nodes of 2048 and 128 + 4096. With CPU 2's task: 1152 and 5120, farther apart than before; with CPU 3's:
+    5120 and 1152. Of 3072 and 128 + 1024 the first swap leaves 2176 and 2048."""
+    weights = {"task_weight": [1024, 1024, 128, 4096]}
+    assert found(setting(kernel, two=(100, 0), three=(100, 0), **weights)) == NOTHING
+    weights = {"task_weight": [1024, 2048, 128, 1024]}
+    assert found(setting(kernel, two=(100, 0), **weights)) == (2, 2, 2000, 1)
+
+
 def test_nothing_gained_is_good_enough_until_3_16() -> None:
     """Half of the faults on either node: every swap gains 0. The last of equals wins. Later: better or nothing."""
     assert found(setting("3.16-tip", own=(50, 50))) == (3, 3, 0, 1)

@@ -140,9 +140,10 @@ def even_out(o: Oracle, n: int) -> None:
     by_load = len(o.queue[highest]) - len(o.queue[lowest]) < 2
     difference = 0
     if by_load:
-        highest = max(cpus, key=lambda c: (cpu_load(o, c), -c))
-        lowest = min(cpus, key=lambda c: (cpu_load(o, c), c))
-        difference = cpu_load(o, highest) - cpu_load(o, lowest)
+        loads = {c: cpu_load(o, c) for c in cpus}
+        highest = max(cpus, key=lambda c: (loads[c], -c))
+        lowest = min(cpus, key=lambda c: (loads[c], c))
+        difference = loads[highest] - loads[lowest]
     for t in sorted(o.queue[highest]):
         if t == o.cur[highest] or not o.allowed(t, lowest):
             continue

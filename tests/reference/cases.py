@@ -276,6 +276,7 @@ PER_RUN = [
     "placed_run_ns",
     "placed_wall_ns",
     "moving",
+    "moving_from",
     "moving_ns",
     "waits_for",
     "load_avg",

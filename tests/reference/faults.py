@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from numalab.layout import BASE, FOLIO, HUGE, RANDOM
+from numalab.layout import BASE, FOLIO, HUGE
 from tests.reference import flights
 from tests.reference.draws import DOUBLE, DOUBLER, ISOLATE, TURN, WRITE, draw, exponential
 from tests.reference.groups import active, group_cpu, group_faults
@@ -37,6 +37,7 @@ class Fault:
     last_pid: int = -1
     priv: bool = False
     src: int = -1  # the node the page is faulted on
+    isolated: bool = False  # already taken off by another migration
     memory_node: int = -1  # after migration
     migrated: bool = False
     failed: bool = False
@@ -68,6 +69,8 @@ def handle(o: Oracle, found: list[tuple[int, int]], live: Live) -> list[Fault]:
     for v in range(o.V):
         if o.pending[v] == 0:
             o.intensity[v] = 0
+            o.ahead[v].clear()
+            o.reached[v].clear()
     return listed
 
 
@@ -117,9 +120,13 @@ class Deferral:
 
 
 def fault(o: Oracle, f: Fault, deferral: Deferral) -> None:
-    """4.6: one fault, steps 1 to 7."""
+    """4.6: one fault, steps 0 to 7."""
     t, b, v = f.task, f.block, f.vma
     here, src = o.node_of(t), o.node[b]
+    # 0
+    source = flights.source(o, t, b)
+    if source >= 0:
+        src, f.isolated = source, True
     f.src = src
     # 1
     count(o, f, here)
@@ -168,9 +175,9 @@ def random_meeting(o: Oracle, f: Fault, live: Live) -> int:
     """4.6: the random access that touches a page of the block while fault f moves it, -1 if none."""
     one_cpu = o.par.shared_cpus == 1000
     weights = {
-        a: rate * (o.tick_ns if one_cpu else o.par.isolate_ns) // 1000
-        for a, rate in live.items()
-        if o.lay.access_order[a] == RANDOM and o.lay.access_vma[a] == f.vma and o.lay.access_task[a] != f.task
+        a: live[a] * (o.tick_ns if one_cpu else o.par.isolate_ns) // 1000
+        for a in o.random_accesses[f.vma]
+        if a in live and o.lay.access_task[a] != f.task
     }
     W = sum(weights.values())
     # spec 4.6: this k is of the fault met, all pages of its block, though the double fault may be on one of them
@@ -318,6 +325,8 @@ def refused(o: Oracle, f: Fault, dst: int) -> bool:
         return True
     if o.free[dst] < o.lay.node_watermark[dst] + f.k:
         return True
+    if f.isolated:
+        return True
     return draw(o.seed, ISOLATE, f.q, o.i) % 1000 < o.par.isolate_fail
 
 
@@ -372,11 +381,17 @@ def migration_time(o: Oracle, f: Fault) -> int:
 
 def interrupts(o: Oracle, listed: list[Fault]) -> None:
     """4.8: the flushes of migrations interrupt every other running task whose process maps the block."""
+    flushes: dict[int, int] = {}  # per region
+    own: dict[tuple[int, int], int] = {}  # per region and task
+    for f in listed:
+        if f.migrated:
+            flushes[f.region] = flushes.get(f.region, 0) + f.c
+            own[f.region, f.task] = own.get((f.region, f.task), 0) + f.c
+    if not flushes:
+        return
     for t in o.running:
-        m = o.lay.task_process[t]
-        mapped = {o.lay.vma_region[v] for v in o.process_vmas[m]}
-        flushes = sum(f.c for f in listed if f.migrated and f.task != t and f.region in mapped)
-        o.debt_ns[t] += o.par.ipi_ns * flushes
+        mapped = o.process_regions[o.lay.task_process[t]]
+        o.debt_ns[t] += o.par.ipi_ns * sum(flushes.get(g, 0) - own.get((g, t), 0) for g in mapped)
 
 
 def charge(o: Oracle, listed: list[Fault], live: Live) -> None:
@@ -391,13 +406,17 @@ def charge(o: Oracle, listed: list[Fault], live: Live) -> None:
     X: dict[int, int] = {}  # per region
     X_t: dict[tuple[int, int], int] = {}  # per region and task
     for f in listed:
-        if f.migrated and not any(f is other for other in left_out):
+        if f.migrated and f is not left_out.get(f.task):
             D = migration_time(o, f) // 1000
             X[f.region] = X.get(f.region, 0) + D * D
             X_t[f.region, f.task] = X_t.get((f.region, f.task), 0) + D * D
+    if not X:
+        return
     for a in live:
         t, g = o.lay.access_task[a], o.lay.vma_region[o.lay.access_vma[a]]
         others = X.get(g, 0) - X_t.get((g, t), 0)
+        if others == 0:
+            continue
         m, j = flights.unmapped_before(o, g, o.lay.task_process[t])
         o.wait_ns[t] += (
             o.lay.access_rate[a] * others // (2000 * o.region_pages[g]) * (1000 * (m - j) ** 2 // m**2) // 1000

@@ -50,6 +50,7 @@ def trap(o, blocks):
     """Trap blocks of the only VMA, their thresholds reached."""
     for q in blocks:
         o.trapped[q] = True
+        o.reached[0].add(q)
     o.pending[0] += len(blocks)
 
 
@@ -87,7 +88,8 @@ def two_nodes(kernel="4.15", cpus=2, threads=4, **rest):
 
 def place(o, cpus):
     o.cpu = list(cpus)
-    o.queue = [scheduling.queued(o, [t for t in range(o.T) if o.cpu[t] == c]) for c in range(o.C)]
+    o.started_on = scheduling.tasks_on(o)
+    o.queue = [scheduling.queued(o, tasks) for tasks in o.started_on]
     o.cur = [q[0] if q else -1 for q in o.queue]
 
 

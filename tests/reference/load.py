@@ -22,7 +22,7 @@ def idle_cpus(o: Oracle, n: int) -> int:
 
 def cpu_load(o: Oracle, c: int) -> int:
     """4.2: load of CPU c, of tasks that sleep too unless they do so for a page."""
-    return sum(o.load_avg[t] for t in range(o.T) if o.cpu[t] == c and not o.asleep[t])
+    return sum(o.load_avg[t] for t in o.started_on[c] if not o.asleep[t])
 
 
 def load(o: Oracle, n: int) -> int:
@@ -73,6 +73,6 @@ def idle_cpu(o: Oracle, t: int, n: int) -> int:
     idle = [c for c in o.node_cpus[n] if not o.queue[c] and o.allowed(t, c)]
     core = o.lay.cpu_core
     for c in idle:
-        if not any(o.queue[x] for x in range(o.C) if core[x] == core[c]):
+        if not any(o.queue[x] for x in o.core_cpus[core[c]]):
             return c
     return idle[0] if idle else -1

@@ -11,6 +11,8 @@ from tests.reference.scan import start_period
 from tests.reference.scheduling import change_cpus
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.reference.oracle import Oracle
 
 MOVE, SWAP, BALANCER, FAILED = range(4)
@@ -41,8 +43,15 @@ class Search:
         self.grouped = o.group[t] >= 0
         self.best_cpu, self.best_task, self.best_imp = -1, -1, 0
         self.last = o.preferred[t]  # last node considered
+        self.stats: dict[tuple[Callable[[Oracle, int], int], int], int] = {}
         # of the node being examined
         self.n, self.d, self.timp, self.gimp = -1, 0, 0, 0
+
+    def stat(self, what: Callable[[Oracle, int], int], n: int) -> int:
+        """7.1: one of the stats of node n; nothing moves while the search goes on."""
+        if (what, n) not in self.stats:
+            self.stats[what, n] = what(self.o, n)
+        return self.stats[what, n]
 
     # ------------------------------------------------------------ 7.2, nodes
     def all_nodes(self) -> None:
@@ -71,16 +80,16 @@ class Search:
             case "always":
                 return True
             case "if_free":
-                return free(self.o, n)
+                return bool(self.stat(free, n))
             case _:  # has_capacity
                 return self.has_capacity(n)
 
     def has_capacity(self, n: int) -> bool:
         """7.1, has_capacity(n): node n is relatively less loaded than s."""
-        o, s = self.o, self.s
-        if not free(o, n) and free(o, s):
+        o, s, stat = self.o, self.s, self.stat
+        if not stat(free, n) and stat(free, s):
             return False
-        return load(o, s) * capacity(o, n) * o.sw.imbalance_pct > load(o, n) * capacity(o, s) * 100
+        return stat(load, s) * capacity(o, n) * o.sw.imbalance_pct > stat(load, n) * capacity(o, s) * 100
 
     def gains(self, n: int, d: int) -> None:
         """7.1, timp and gimp: what the task and its group gain by node n at distance d."""
@@ -113,7 +122,7 @@ class Search:
         """7.2: whether taking load from s to n leaves them too imbalanced."""
         o = self.o
         Ks, Kd = capacity(o, self.s), capacity(o, self.n)
-        Ls, Ld = load(o, self.s), load(o, self.n)
+        Ls, Ld = self.stat(load, self.s), self.stat(load, self.n)
         if not o.sw.capacity_after:
             Ls, Ld = 1024 * Ls // Ks, 1024 * Ld // Kd
             Ks = Kd = 1
@@ -134,6 +143,10 @@ class Search:
         return new_d * Ks < new_s * Kd
 
     # ------------------------------------------------------------ 7.2, swap partners
+    def swapped_load(self, cur: int) -> int:
+        """7.2, l': load that a swap with the task cur takes from s to n."""
+        return self.o.load_avg[self.t] - self.o.load_avg[cur]
+
     def partner_gain(self, cur: int, by_group: bool) -> int:
         """7.2: what the task cur gains by coming from n to s."""
         weight = group_weight if by_group else task_weight
@@ -187,12 +200,12 @@ class Search:
 
     def classic_idle(self, c: int, imp: int) -> None:
         """7.2, classic: an idle CPU."""
-        o, s, n = self.o, self.s, self.n
+        o, s, n, stat = self.o, self.s, self.n, self.stat
         if not self.moves_for(imp):
             return
-        if o.sw.idle_capacity_test == "free" and free(o, s) and not free(o, n):
+        if o.sw.idle_capacity_test == "free" and stat(free, s) and not stat(free, n):
             return
-        if o.sw.idle_capacity_test == "relative" and nr(o, s) <= task_capacity(o, s) and not free(o, n):
+        if o.sw.idle_capacity_test == "relative" and stat(nr, s) <= task_capacity(o, s) and not stat(free, n):
             return
         if not self.too_imbalanced(o.load_avg[self.t]):
             self.accept(c, -1, imp)
@@ -205,16 +218,16 @@ class Search:
             self.accept(c, cur, imp)
         elif o.sw.move_in_swap and imp0 > imp and imp0 > self.best_imp and not self.too_imbalanced(o.load_avg[self.t]):
             self.accept(c, -1, imp0 - 1)
-        elif not (strict and imp <= self.best_imp) and not self.too_imbalanced(0):
+        elif not (strict and imp <= self.best_imp) and not self.too_imbalanced(self.swapped_load(cur)):
             self.accept(c, cur, imp)
 
     # ------------------------------------------------------------ 7.2, since 4.19
     def examine_maymove(self) -> None:
         """7.2, maymove: the node, then its CPUs."""
         o, n = self.o, self.n
-        if o.sw.node_classes and spare(o, n):
-            dst_nr = nr(o, n) + 1
-            x = max(0, dst_nr - (nr(o, self.s) - 1))
+        if o.sw.node_classes and self.stat(spare, n):
+            dst_nr = self.stat(nr, n) + 1
+            x = max(0, dst_nr - (self.stat(nr, self.s) - 1))
             if dst_nr <= imbnr(o, n) and x <= 2:
                 x = 0
             maymove = x == 0
@@ -240,7 +253,7 @@ class Search:
             return False
         if not o.allowed(cur, self.c0):
             return False
-        if o.sw.spare_refuses_swap and spare(o, self.n) and self.same_group(cur):
+        if o.sw.spare_refuses_swap and self.stat(spare, self.n) and self.same_group(cur):
             return False
         goes_home = o.preferred[cur] == self.s
         best_goes_home = self.best_task >= 0 and o.preferred[self.best_task] == self.s
@@ -255,6 +268,9 @@ class Search:
         at_once = o.sw.home_bias and goes_home and self.best_task >= 0 and not best_goes_home
         h = o.sw.small_improvement
         if not at_once and (imp <= self.best_imp + h // 2 or (h > 0 and imp < h)):
+            return False
+        moved = self.swapped_load(cur)
+        if not at_once and moved != 0 and self.too_imbalanced(moved):
             return False
         self.accept(c, cur, imp)
         return o.sw.stop_when_good and not maymove and goes_home

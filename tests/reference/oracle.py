@@ -11,11 +11,12 @@ from dataclasses import fields
 from types import SimpleNamespace
 
 from numalab.kernel import Kernel
-from numalab.layout import Layout
+from numalab.layout import RANDOM, Layout
 from tests.reference import balancer, faults, flights, scan, scheduling, tasks, topology, touch
 from tests.reference.draws import BALANCE, GROUP, PHASE, draw
 
 DEFAULTS: dict[str, int] = {
+    "numa_balancing": 1,
     "step_us": 1000,
     "tick_us": 4000,
     "slice_us": 12000,
@@ -59,7 +60,7 @@ STATE = (
     # per task
     *("cpu", "run_ns", "debt_ns", "wait_ns", "spin_ns", "sys_ns", "waited_ns", "work", "stamp_ns", "period_ms"),
     *("preferred", "retry_ms", "seq_seen", "group", "deferred", "total", "placed_run_ns", "placed_wall_ns"),
-    *("moving", "moving_ns", "waits_for", "load_avg"),
+    *("moving", "moving_from", "moving_ns", "waits_for", "load_avg"),
     *("mem", "cpuf", "membuf", "cpubuf", "locality"),
     # per group, named by the task that created it
     *("gmem", "gcpu", "gtotal", "gtasks", "gmax", "gcount", "gactive"),
@@ -113,6 +114,9 @@ class Oracle:
         self.N, self.C, self.T = len(lay.node_id), len(lay.cpu_node), len(lay.task_process)
         self.M, self.V, self.G = len(lay.process_single_node), len(lay.vma_process), len(lay.region_first)
         self.node_cpus = [[c for c in range(self.C) if lay.cpu_node[c] == n] for n in range(self.N)]
+        self.core_cpus = [
+            [c for c in range(self.C) if lay.cpu_core[c] == core] for core in range(1 + max(lay.cpu_core))
+        ]
         self.cpu_nodes = [n for n in range(self.N) if self.node_cpus[n]]
         self.process_tasks = [[t for t in range(self.T) if lay.task_process[t] == m] for m in range(self.M)]
         self.process_vmas = [[v for v in range(self.V) if lay.vma_process[v] == m] for m in range(self.M)]
@@ -120,15 +124,20 @@ class Oracle:
         self.mappers = [
             sorted({m for m, r in zip(lay.vma_process, lay.vma_region, strict=True) if r == g}) for g in range(self.G)
         ]  # processes
+        self.process_regions = [{lay.vma_region[v] for v in vmas} for vmas in self.process_vmas]
         self.region_pages = [lay.region_blocks[g] * lay.region_block_pages[g] for g in range(self.G)]
         self.rss = [sum(self.region_pages[lay.vma_region[v]] for v in vmas) for vmas in self.process_vmas]
         self.pid8 = [pid & 255 for pid in lay.task_pid]
         self.group_address = [draw(self.seed, GROUP, g, 0) >> 1 for g in range(self.T)]
         self.cpu_phase = [draw(self.seed, PHASE, c, 0) for c in range(self.C)]
-        self.block_pages = [0] * len(lay.block_node)
+        self.block_region = [0] * len(lay.block_node)
         for g in range(self.G):
             for b in range(lay.region_first[g], lay.region_first[g] + lay.region_blocks[g]):
-                self.block_pages[b] = lay.region_block_pages[g]
+                self.block_region[b] = g
+        self.random_accesses: list[list[int]] = [[] for _ in range(self.V)]  # of each VMA, in order
+        for a, v in enumerate(lay.access_vma):
+            if lay.access_order[a] == RANDOM:
+                self.random_accesses[v].append(a)
         self.topology = topology.classify(self)
         self.max_distance = max(max(row) for row in lay.distance)
 
@@ -152,20 +161,25 @@ class Oracle:
         self.total, self.placed_run_ns, self.placed_wall_ns = [0] * T, [0] * T, list(lay.task_start_ns)
         self.locality = [[0, 0, 0] for _ in range(T)]  # remote, local, fail
         self.moving, self.moving_ns, self.waits_for = [-1] * T, [0] * T, [-1] * T  # blocks
+        self.moving_from = [-1] * T  # nodes
         self.in_flight = [False] * T  # 4.2: the page it is moving, in this step
-        self.left = [0] * T  # 4.5: what each task owes at its start
+        self.flights: dict[int, dict[int, list[int]]] = {}  # 4.5: tasks by region and block
+        self.left: dict[int, int] = {}  # 4.5: what each of them owes at its start
         self.window: list[scan.Window | None] = [None] * T  # begun and not finished
         self.scan_ns = [0] * T
         self.gmem, self.gcpu = faults_of(T, N), faults_of(T, N)
         self.gtotal, self.gtasks, self.gmax, self.gcount = [0] * T, [0] * T, [0] * T, [0] * T
         self.gactive = [[False] * N for _ in range(T)]
         # of the current step, section 4.2
+        self.started_on: list[list[int]] = [[] for _ in range(self.C)]  # runnable or not
         self.queue: list[list[int]] = [[] for _ in range(self.C)]
         self.cur = [-1] * self.C
         self.useful = [0] * T
         self.running: list[int] = []  # whatever moves later in the step
         self.power = 1000
         self.landed: set[int] = set()  # CPUs a NUMA move of this step ended on
+        self.found: list[tuple[int, int]] = []  # (access, PTE block)
+        self.listed: list[faults.Fault] = []
 
     def _memory(self) -> None:
         lay, sw = self.lay, self.sw
@@ -178,6 +192,9 @@ class Oracle:
         V = self.V
         self.pending, self.intensity, self.pids0, self.pids1 = [0] * V, [0] * V, [0] * V, [0] * V
         self.prev_seq = [-1] * V
+        # 4.5, random: a heap of the thresholds ahead of the intensity with their PTE blocks, and those it has reached
+        self.ahead: list[list[tuple[int, int]]] = [[] for _ in range(V)]
+        self.reached: list[set[int]] = [set() for _ in range(V)]
         # spec 3: the pid filter's times are set whether or not there is a filter
         self.vma_next_ms = [start_ms[lay.vma_process[v]] + sw.scan_delay_ms for v in range(V)]
         self.vma_reset_ms = [ms + 4 * sw.scan_delay_ms for ms in self.vma_next_ms]
@@ -208,10 +225,10 @@ class Oracle:
         scheduling.run(self)
         scan.scans(self)  # 4.3, 4.4
         live = touch.live_accesses(self)  # 4.5
-        found = touch.touch(self, live)
-        listed = faults.handle(self, found, live)  # 4.6
-        tasks.account(self, listed)  # 4.7 with 5, 6, 7, 9
-        faults.charge(self, listed, live)  # 4.8
+        self.found = touch.touch(self, live)
+        self.listed = faults.handle(self, self.found, live)  # 4.6
+        tasks.account(self, self.listed)  # 4.7 with 5, 6, 7, 9
+        faults.charge(self, self.listed, live)  # 4.8
         balancer.balance(self)  # 4.9, 8
         self.i += 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from heapq import heappush
 from typing import TYPE_CHECKING, TypeVar
 
 from numalab.layout import BASE, FOLIO, HUGE
@@ -56,6 +57,8 @@ def max_period(o: Oracle, t: int) -> int:
 def scans(o: Oracle) -> None:
     """4.3: windows begin at the ticks of running tasks; then the running tasks work on theirs, both in task order."""
     ticking = [o.cur[c] for c in range(o.C) if (o.i + (o.cpu_phase[c] >> 32)) % o.tick_steps == 0]
+    if o.par.numa_balancing == 0:
+        ticking = []
     for t in sorted(t for t in ticking if t >= 0):
         tick(o, t)
     for t in sorted(t for t in o.cur if t >= 0):
@@ -314,6 +317,8 @@ class Window:
             o.pte_write[q] = False
         unit = o.region_pages[g] if lay.region_kind[g] == BASE else lay.region_blocks[g]
         o.threshold[q] = o.intensity[v] + exponential(draw(o.seed, MARK, q, o.i)) * unit
+        if o.random_accesses[v]:
+            heappush(o.ahead[v], (o.threshold[q], q))
 
 
 def shared_cow(o: Oracle, v: int) -> bool:

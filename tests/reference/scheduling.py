@@ -18,13 +18,13 @@ def affinity_phase(o: Oracle) -> int:
     return max(f for f, ns in enumerate(o.lay.affinity_ns) if ns <= o.t0)
 
 
-def started_on(o: Oracle) -> list[int]:
-    """3: started tasks on each CPU, runnable or not."""
-    count = [0] * o.C
-    for c in o.cpu:
+def tasks_on(o: Oracle) -> list[list[int]]:
+    """3: started tasks on each CPU, runnable or not, in task order."""
+    tasks: list[list[int]] = [[] for _ in range(o.C)]
+    for t, c in enumerate(o.cpu):
         if c >= 0:
-            count[c] += 1
-    return count
+            tasks[c].append(t)
+    return tasks
 
 
 def end_tasks(o: Oracle) -> None:
@@ -62,8 +62,10 @@ def start_tasks(o: Oracle) -> None:
     due = [t for t in due if o.lay.task_start_ns[t] <= o.t0 < o.lay.task_end_ns[t]]
     if o.sw.fork_resets_parent_scan:
         scan_anew(o, due)
+    nr = [len(tasks) for tasks in tasks_on(o)] if due else []
     for t in due:
-        o.cpu[t] = fork_placement(o, t)
+        o.cpu[t] = fork_placement(o, t, nr)
+        nr[o.cpu[t]] += 1
         process = o.lay.task_process[t]
         o.seq_seen[t] = o.seq[process]
         o.preferred[t] = o.preferred[o.process_tasks[process][0]]
@@ -71,10 +73,9 @@ def start_tasks(o: Oracle) -> None:
         first_touch(o)
 
 
-def fork_placement(o: Oracle, t: int) -> int:
-    """3: the CPU a new task starts on."""
+def fork_placement(o: Oracle, t: int, nr: list[int]) -> int:
+    """3: the CPU a new task starts on; nr: started tasks on each CPU."""
     affinity = o.lay.affinity[affinity_phase(o)][t]
-    nr = started_on(o)
     best, best_score = -1, 0
     for n in o.cpu_nodes:
         if not any(affinity[c] for c in o.node_cpus[n]):
@@ -87,7 +88,7 @@ def fork_placement(o: Oracle, t: int) -> int:
     core = o.lay.cpu_core
 
     def crowd(c: int) -> tuple[int, int, int]:
-        return nr[c], sum(nr[x] for x in range(o.C) if core[x] == core[c]), c
+        return nr[c], sum(nr[x] for x in o.core_cpus[core[c]]), c
 
     return min((c for c in o.node_cpus[best] if affinity[c]), key=crowd)
 
@@ -98,7 +99,8 @@ def first_touch(o: Oracle) -> None:
         if o.node[b] >= 0 or (wanted < 0 and o.cpu[-1 - wanted] < 0):
             continue
         home = wanted if wanted >= 0 else o.node_of(-1 - wanted)
-        k = o.block_pages[b]
+        g = o.block_region[b]
+        k = o.lay.region_block_pages[g]
         # spec 3: the fallback holds for blocks with a given node too ("all blocks in order")
         if o.free[home] < k:
             room = [n for n in range(o.N) if o.free[n] >= k]
@@ -107,7 +109,6 @@ def first_touch(o: Oracle) -> None:
             home = min(room, key=lambda n: (o.lay.distance[home][n], n))
         o.node[b] = home
         o.free[home] -= k
-        g = next(g for g in range(o.G) if b < o.lay.region_first[g] + o.lay.region_blocks[g])
         o.on_node[g][home] += k
 
 
@@ -117,7 +118,7 @@ def follow_affinity(o: Oracle) -> None:
     if phase == o.phase:
         return
     o.phase = phase
-    nr = started_on(o)  # spec 4.1: nr_c counts started tasks, who is runnable is not known yet
+    nr = [len(tasks) for tasks in tasks_on(o)]  # spec 4.1: nr_c counts started tasks, who is runnable is not known yet
     for t in range(o.T):
         if o.cpu[t] >= 0 and not o.allowed(t, o.cpu[t]):
             c = min((c for c in range(o.C) if o.allowed(t, c)), key=lambda c: (nr[c], c))
@@ -139,7 +140,7 @@ def running_of(o: Oracle, c: int) -> int:
     queue = o.queue[c]
     if not queue:
         return -1
-    lowest = min(o.lay.task_nice[t] for t in queue)
+    lowest = o.lay.task_nice[queue[0]]
     f = sum(o.lay.task_nice[t] == lowest for t in queue)
     return queue[(o.t0 // (o.par.slice_us * 1000) + (o.cpu_phase[c] & 65535)) % f]
 
@@ -151,8 +152,9 @@ def queued(o: Oracle, tasks: list[int]) -> list[int]:
 
 def fill_queues(o: Oracle) -> None:
     """4.2: the queues of the step and who runs; load averages."""
-    wanting = [t for t in range(o.T) if runnable(o, t)]
-    o.queue = [queued(o, [t for t in wanting if o.cpu[t] == c]) for c in range(o.C)]
+    o.started_on = tasks_on(o)
+    wanting = {t for t in range(o.T) if runnable(o, t)}
+    o.queue = [queued(o, [t for t in tasks if t in wanting]) for tasks in o.started_on]
     o.cur = [running_of(o, c) for c in range(o.C)]
     o.landed = set()
     for t in range(o.T):
@@ -213,6 +215,8 @@ def change_cpus(o: Oracle, moves: list[tuple[int, int]]) -> None:
     for t, c in moves:
         o.queue[o.cpu[t]].remove(t)
         o.queue[c] = queued(o, [*o.queue[c], t])
+        o.started_on[o.cpu[t]].remove(t)
+        o.started_on[c].append(t)
         o.cpu[t] = c
     for c in {*origin.values(), *(c for _, c in moves)}:
         o.cur[c] = running_of(o, c)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,8 +12,13 @@ from hypothesis import strategies as st
 from numalab.kernel import Kernel, names
 from numalab.layout import Layout
 from numalab.model.engine import Engine
+from tests.reference import invariants
 from tests.reference.cases import array_state, oracle_state, random_kernel, random_layout, random_params
+from tests.reference.groups import weight
+from tests.reference.invariants import Ledger
 from tests.reference.oracle import Oracle
+
+WEIGHTS_EVERY = 10  # steps: all weights of all tasks take longer than a step
 
 
 def engine(layout: Layout, kernel: Kernel, seeds: list[int], params: dict[str, int]) -> Engine | None:
@@ -32,6 +36,7 @@ def assert_agree(layout: Layout, kernel: Kernel, params: dict[str, int], seeds: 
     if model is None:
         return None
     oracles = [Oracle(layout, kernel, params, seed) for seed in seeds]
+    ledgers = [Ledger(oracle) for oracle in oracles]
     for step in range(steps):
         model.step()
         for run, oracle in enumerate(oracles):
@@ -39,35 +44,25 @@ def assert_agree(layout: Layout, kernel: Kernel, params: dict[str, int], seeds: 
             mine, theirs = array_state(model.state, run), oracle_state(oracle, layout)
             differ = {name: (mine[name], theirs[name]) for name in theirs if mine[name] != theirs[name]}
             assert not differ, f"step {step}, run {run}, {kernel!r}: {sorted(differ)}\n{str(differ)[:2000]}"
+            ledgers[run].check(oracle)
+            invariants.check(oracle)
+            if step % WEIGHTS_EVERY == 0:
+                assert_weights_agree(model, run, oracle)
+                invariants.check_weights(oracle)
     for run, oracle in enumerate(oracles):
         events = [event[1:] for event in model.state.events if event[0] == run]
         assert events == [tuple(event) for event in oracle.events]
-    check_invariants(model)
     return model
 
 
-def check_invariants(model: Engine) -> None:
-    """What must hold whatever the rules do."""
-    state, one = model.state, model.state.layout
-    pages = one.region_block_pages[state.fix.block_region]
-    for run in range(state.runs):
-        there = state.node[run] >= 0  # memory of tasks that have not started is nowhere
-        on_node = np.bincount(state.node[run][there], weights=pages[there], minlength=one.nodes)
-        np.testing.assert_array_equal(state.free[run], one.node_pages - one.node_reserved - on_node)
-        assert (state.free[run] >= 0).all()
-        np.testing.assert_array_equal(
-            state.pending[run], np.bincount(state.fix.pte_vma, weights=state.trapped[run], minlength=one.vmas)
-        )
-        np.testing.assert_array_equal(state.total[run], state.mem[run].sum(axis=(1, 2)))
-        for g in range(one.tasks):
-            members = state.group[run] == g
-            assert state.gtasks[run, g] == members.sum()
-            np.testing.assert_array_equal(state.gmem[run, g], state.mem[run][members].sum(axis=0))
-            np.testing.assert_array_equal(state.gcpu[run, g], state.cpuf[run][members].sum(axis=0))
-    assert (state.task_weight >= 0).all()
-    if state.fix.class_ == 0:
-        assert (state.task_weight.sum(axis=3) <= 1000).all()
-        assert (state.group_weight.sum(axis=3) <= 1000).all()
+def assert_weights_agree(model: Engine, run: int, oracle: Oracle) -> None:
+    """The weights the model keeps are those of the formula, of tasks and of groups, for each distance that matters."""
+    distances = sorted({x for row in oracle.lay.distance for x in row})
+    for i in range(model.state.task_weight.shape[2]):
+        for one in range(oracle.T):
+            for name, mem, total in (("task", oracle.mem, oracle.total), ("group", oracle.gmem, oracle.gtotal)):
+                expected = [weight(oracle, mem[one], total[one], n, distances[i]) for n in range(oracle.N)]
+                assert getattr(model.state, f"{name}_weight")[run, one, i].tolist() == expected, (name, one, i)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))

@@ -204,10 +204,13 @@ def test_a_page_is_held_while_it_is_in_flight():
     fly(o, 0, 3)
     fly(o, 1, 3)
     migrating(o, 2, 4, MS)  # on its way, not in flight
+    flights.gather(o)
     assert [flights.held(o, 3, b) for b in (3, 4, 5)] == [True, False, False]
     o.in_flight[0] = False  # the other's flight goes on
+    flights.gather(o)
     assert [flights.held(o, t, 3) for t in range(4)] == [False, False, False, True]  # 0 to 2 are moving one
     o.in_flight[1] = False
+    flights.gather(o)
     assert not flights.held(o, 3, 3)
 
 
@@ -296,6 +299,7 @@ def test_finds_of_every_access_end_at_the_first_held_page():
     )
     o.useful = [10**5, 10**5]
     fly(o, 1, 4)
+    flights.gather(o)
     listed = [(0, 2), (0, 4), (0, 5), (1, 1), (1, 4), (2, 3), (2, 4), (2, 6)]
     assert touch.race(o, listed) == [(0, 2), (2, 3), (2, 4), (2, 6)]  # nothing is held against task 1
     assert (o.waits_for, o.counters["migration_waits"]) == ([4, -1], 1)
@@ -481,7 +485,7 @@ def test_the_last_migration_of_a_task_is_noted():
     o.cpu[1] = 0
     both = [a_fault(o, 1, 11), a_fault(o, 0, 10)]
     listed = sorted(both, key=lambda f: f.task)
-    assert flights.note(o, listed, lambda _: MS) == []  # fits in a step
+    assert flights.note(o, listed, lambda _: MS) == {}  # fits in a step
     assert (o.moving, o.moving_ns[0]) == ([10, -1], MS)  # task 1 owes nothing: not charged here
 
 

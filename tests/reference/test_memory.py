@@ -339,7 +339,10 @@ def test_costs_and_waiting():
 
 def test_the_last_processes_to_lose_a_page_wait_least():
     """g is 1000*9 // 16 = 562, 1000*4 // 16 = 250 and 1000 // 16 = 62 for the second to the fourth of four."""
-    o = oracle("4.15", processes=4, threads=1, shared_region=True, kind=HUGE, block_pages=512, home=1)
+    o = oracle(
+        "4.15", processes=4, threads=1, shared_region=True, kind=HUGE, block_pages=512, home=1,
+        switches={"refuse_shared_thp": False},
+    )  # fmt: skip
     o.cpu[0] = 0
     o.lay.access_rate = [2000 * 8192] * 4
     f = a_fault(o)

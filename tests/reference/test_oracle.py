@@ -12,6 +12,7 @@ from tests.reference.helpers import (
     oracle,
     run,
 )
+from tests.reference.invariants import Ledger, check, check_weights
 from tests.reference.oracle import Oracle
 from tests.reference.tiny import MESH, random_layout
 
@@ -417,43 +418,13 @@ def test_invariants(kernel):
     for seed in range(3):
         params = {"isolate_fail": 50, "flush_wait_ns": 1_500_000}
         o = Oracle(random_layout(seed * 100 + len(kernel)), Kernel(kernel, **FAST), params, seed)
-        for _ in range(12):
-            check(run(o, 50))
-
-
-def check(o):
-    lay = o.lay
-    assert min(o.free) >= 0
-    for n in range(o.N):
-        here = sum(o.block_pages[b] for b in range(len(o.node)) if o.node[b] == n)
-        assert o.free[n] + here == lay.node_pages[n] - lay.node_reserved[n]
-        assert here == sum(o.on_node[g][n] for g in range(o.G))
-    for v in range(o.V):
-        end = lay.vma_pte[v] + lay.region_blocks[lay.vma_region[v]]
-        assert o.pending[v] == sum(o.trapped[lay.vma_pte[v] : end])
-        assert o.pending[v] or not o.intensity[v]
-    assert all(o.trapped[q] or o.threshold[q] == 0 for q in range(len(o.trapped)))
-    for t in range(o.T):
-        assert o.total[t] == sum(map(sum, o.mem[t]))
-        assert all(x >= 0 for row in o.mem[t] + o.cpuf[t] for x in row)
-        assert o.cpu[t] < 0 or o.allowed(t, o.cpu[t])
-        alive = lay.task_start_ns[t] <= o.t0 < lay.task_end_ns[t]
-        assert o.cpu[t] < 0 or alive
-        assert o.cpu[t] >= 0 or not alive or o.work[t] >= lay.task_visits[t] * 10**9 > 0
-        assert o.cpu[t] >= 0 or (o.group[t], o.debt_ns[t], o.wait_ns[t], o.moving[t]) == (-1, 0, 0, -1)
-        assert o.spin_ns[t] == 0 or (o.cpu[t] >= 0 and o.debt_ns[t] >= 0)
-        assert 0 <= o.run_ns[t] + o.waited_ns[t] <= o.i * o.dt
-    for g in range(o.T):
-        members = [t for t in range(o.T) if o.group[t] == g]
-        assert o.gtasks[g] == len(members)
-        assert o.gtotal[g] == sum(o.total[t] for t in members)
-        for n in range(o.N):
-            for p in (0, 1):
-                assert o.gmem[g][n][p] == sum(o.mem[t][n][p] for t in members)
-                assert o.gcpu[g][n][p] == sum(o.cpuf[t][n][p] for t in members)
-    counted = o.counters
-    assert counted["numa_pages_migrated"] == counted["pgmigrate_success"]
-    assert counted["numa_hint_faults_local"] <= counted["numa_hint_faults"] <= counted["minor_faults"]
+        ledger = Ledger(o)
+        for step in range(600):
+            o.step()
+            ledger.check(o)
+            if step % 10 == 0:
+                check(o)
+                check_weights(o)
 
 
 def test_a_seed_is_a_run():

@@ -187,7 +187,7 @@ def test_moves_by_way_of_a_busy_cpu():
     """Two tasks here, one there that would lose 1000."""
 
     def move(**switches):
-        o = two_nodes("4.19", cpus=1, threads=3, switches=switches)
+        o = oracle("4.19", cpus=1, threads=3, switches=switches)
         place(o, [0, 0, 1])
         prefer(o, 2, 1)
         o.preferred[0], o.mem[0], o.total[0] = 1, [[420, 0], [580, 0]], 1000
@@ -460,7 +460,7 @@ def test_faults_nearby():
 
 
 def test_running_tasks_follow_the_new_queues():
-    o = two_nodes("4.15", cpus=1, threads=4)
+    o = oracle("4.15", cpus=1, threads=4)
     place(o, [0, 0, 1, 1])
     scheduling.change_cpus(o, [(0, 1)])
     assert o.queue == [[1], [0, 2, 3]]
@@ -468,7 +468,7 @@ def test_running_tasks_follow_the_new_queues():
 
 
 def test_tasks_of_lower_nice_run_at_once_where_they_arrive():
-    o = two_nodes("4.15", cpus=1, threads=4, task_nice=[-5, 0, 0, 3])
+    o = oracle("4.15", cpus=1, threads=4, task_nice=[-5, 0, 0, 3])
     place(o, [0, 0, 1, 1])
     assert o.cur == [0, 2]
     scheduling.change_cpus(o, [(0, 1)])

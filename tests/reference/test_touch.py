@@ -133,9 +133,22 @@ def test_random_touch_by_threshold():
     o.useful[0] = 10**6
     o.trapped[3] = o.trapped[5] = True
     o.pending[0], o.threshold[3], o.threshold[5] = 2, 10**8, 10**8 + 1
+    o.ahead[0] = [(10**8, 3), (10**8 + 1, 5)]
     assert touch.touch(o, {0: 100_000}) == [(0, 3)]
     assert o.intensity[0] == 10**8
     assert touch.touch(o, {0: 1}) == [(0, 3), (0, 5)]
+
+
+def test_the_threshold_of_a_block_trapped_again_is_the_new_one():
+    """Whether a walk opened it before or after the intensity had reached the old one."""
+    for ahead, passed in (([(10**8, 3), (2 * 10**8, 3)], set()), ([(2 * 10**8, 3)], {3})):
+        o = oracle(threads=1, home=0, nodes=1)
+        o.useful[0] = 10**6
+        o.trapped[3], o.pending[0], o.threshold[3] = True, 1, 2 * 10**8
+        o.ahead[0], o.reached[0] = ahead, passed
+        assert touch.touch(o, {0: 100_000}) == []
+        assert touch.touch(o, {0: 100_000}) == [(0, 3)]
+        assert touch.touch(o, {0: 1}) == [(0, 3)]  # nobody faulted on it
 
 
 def test_a_task_takes_random_finds_for_its_useful_time():

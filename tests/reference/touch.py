@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from heapq import heappop
 from typing import TYPE_CHECKING
 
-from numalab.layout import BASE, RANDOM, SEQUENTIAL
+from numalab.layout import BASE, SEQUENTIAL
 from tests.reference import flights
 from tests.reference.draws import TOUCH, draw
 
@@ -40,11 +41,11 @@ def slowness(o: Oracle, g: int, n: int) -> int:
 
 def touch(o: Oracle, live: dict[int, int]) -> list[tuple[int, int]]:
     """4.5, 4.6: the trapped PTE blocks found and taken, (access, PTE block), by task, access and order."""
-    o.left = flights.owed(o)
+    flights.gather(o)
     at_random: dict[int, list[int]] = {a: [] for a in live}
     for v in range(o.V):
         if o.pending[v] > 0:
-            mine = [a for a in live if o.lay.access_vma[a] == v and o.lay.access_order[a] == RANDOM]
+            mine = [a for a in o.random_accesses[v] if a in live]
             touch_randomly(o, v, mine, live, at_random)
     found: dict[int, list[int]] = {a: [] for a in live}
     listed = [(a, q) for a in live for q in at_random[a]]
@@ -87,15 +88,24 @@ def touch_randomly(o: Oracle, v: int, accesses: list[int], live: dict[int, int],
     o.intensity[v] += W
     if W == 0:  # spec 4.5: nobody touched anything, so nobody finds a block whose threshold is reached
         return
-    first = o.lay.vma_pte[v]
-    for q in range(first, first + o.lay.region_blocks[o.lay.vma_region[v]]):
-        if o.trapped[q] and o.threshold[q] <= o.intensity[v]:
-            at = ((draw(o.seed, TOUCH, q, o.i) >> 44) * W) >> 20
-            for a, weight in zip(accesses, weights, strict=True):
-                if at < weight:
-                    found[a].append(q)
-                    break
-                at -= weight
+    for q in reached(o, v):
+        at = ((draw(o.seed, TOUCH, q, o.i) >> 44) * W) >> 20
+        for a, weight in zip(accesses, weights, strict=True):
+            if at < weight:
+                found[a].append(q)
+                break
+            at -= weight
+
+
+def reached(o: Oracle, v: int) -> list[int]:
+    """4.5, random: the trapped PTE blocks of VMA v whose threshold the intensity has reached, in order."""
+    ahead = o.ahead[v]
+    while ahead and ahead[0][0] <= o.intensity[v]:
+        _, q = heappop(ahead)
+        o.reached[v].add(q)
+    # others may have faulted on a block since, and a scan may have trapped it again
+    o.reached[v] = {q for q in o.reached[v] if o.trapped[q] and o.threshold[q] <= o.intensity[v]}
+    return sorted(o.reached[v])
 
 
 def walk(o: Oracle, a: int, rate: int, found: list[int]) -> None:

@@ -71,7 +71,7 @@ def test_the_kernel():
     assert notes == ["kernel 6.7.1: taken as 6.5, the nearest release that is not newer"]
     off = recording(sysctl={"numa_balancing": 0})
     kernel, parameters, notes = kernel_of(evidence(off, "r"))
-    assert parameters == {"scan_delay_ms": 10**9}
+    assert parameters == {"numa_balancing": 0}
     assert any(note.startswith("settings not recorded (scan_delay_ms, ") for note in notes)
     with pytest.raises(TwinError, match=r"^r: expected a kernel from 3\.14 on, got '2\.6\.32'$"):
         kernel_of(evidence(recording(release="2.6.32"), "r"))
