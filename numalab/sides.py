@@ -197,22 +197,25 @@ def split(ds: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
     list of (label, dataset)
         The label is empty when nothing differs.
     """
+    return [(label, ds.isel(run=index)) for label, index in groups(ds)] or [("", ds)]
+
+
+def groups(ds: xr.Dataset) -> list[tuple[str, list[int]]]:
+    """Return label and positions along ``run`` of each part that `split` makes; nothing where all runs are alike."""
     varying = [
         str(name)
         for name, coord in ds.coords.items()
         if coord.dims == ("run",) and name not in _REPETITION and len(set(coord.values.tolist())) > 1
     ]
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    found: dict[tuple[Any, ...], list[int]] = {}
     for position, key in enumerate(zip(*(ds[name].values.tolist() for name in varying), strict=True)):
-        groups.setdefault(key, []).append(position)
-    if not varying:
-        return [("", ds)]
+        found.setdefault(key, []).append(position)
     # text speaks for itself, a number needs its name
     labels = {
         key: ",".join(str(v) if isinstance(v, str) else f"{n}={v}" for n, v in zip(varying, key, strict=True))
-        for key in groups
+        for key in found
     }
-    return [(labels[key], ds.isel(run=index)) for key, index in groups.items()]
+    return [(labels[key], index) for key, index in found.items()]
 
 
 def mixed(ds: xr.Dataset) -> bool:

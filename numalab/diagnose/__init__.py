@@ -14,7 +14,8 @@ import xarray as xr
 from numalab.diagnose import compared, counters, nodes, profiles, series, tasks
 from numalab.diagnose.collect import all_readings, collect
 from numalab.diagnose.cost import cost
-from numalab.diagnose.facts import Facts
+from numalab.diagnose.facts import Facts, Side
+from numalab.diagnose.grouped import dearest, grouped, together
 from numalab.diagnose.releases import fitting
 from numalab.diagnose.result import Cost, Diagnosis, Evidence, Finding, in_order
 from numalab.diagnose.verdict import verdict, views
@@ -50,15 +51,20 @@ def diagnose(*inputs: Input | Sequence[Input]) -> Diagnosis:
     readings, datasets = all_readings(_flat(inputs))
     facts = collect(readings, datasets)
     # a mean over runs may be ill where none of them is, and well where one is
-    found = list(_alone(collect(readings, [one for one in datasets if one[1].sizes["run"] == 1])))
+    single = [one for one in datasets if one[1].sizes["run"] == 1]
+    found = list(_alone(facts if len(single) == len(datasets) else collect(readings, single)))
     found += [one for named in datasets if named[1].sizes["run"] > 1 for one in _run_by_run(*named)]
     found += [one for family in (compared, profiles) for one in family.findings(_trusted(facts))]
+    found = grouped(_merged(found, facts), facts)
     found = [fitting(one, facts.datasets) for one in found]
     seen = views(facts)
     found += verdict(found, seen)
-    costs = [one for one in map(cost, facts.sides) if one is not None]
+    costs = [
+        (one, side.samples if side.many else 1, side.table) for side in facts.sides if (one := cost(side)) is not None
+    ]
     looked_at = [view.what + (f": {view.lacks}" if view.lacks else "") for view in seen]
-    return Diagnosis(in_order(_merged(found)), tuple(costs), tuple(looked_at), tuple(nodes.remarks(facts)))
+    remarks = (*nodes.remarks(facts), *facts.remarks)
+    return Diagnosis(in_order(found), tuple(dearest(costs)), tuple(looked_at), remarks)
 
 
 def load(path: str | Path) -> Input:
@@ -94,13 +100,14 @@ def _run_by_run(source: str, ds: xr.Dataset) -> Iterator[Finding]:
         for i in range(part.sizes["run"]):
             run = part.isel(run=[i])
             name = f"seed {run['seed'].item()}" if "seed" in run.coords else f"run {i}"
-            for one in _merged(list(_alone(collect([], [(source, run)])))):
+            alone = collect([], [(source, run)])
+            for one in _merged(list(_alone(alone)), alone):
                 shown.setdefault(one.id, []).append((name, one))
         for every in shown.values():
             first, one = every[0]
             which = f"{', '.join(name for name, _ in every)}; the numbers are those of {first}"
             told = f" {len(every)} of {part.sizes['run']} runs show this: {which}." if part.sizes["run"] > 1 else ""
-            yield replace(one, says=one.says + told, side=label or one.side)
+            yield replace(one, says=one.says + told, side=label or one.side, sides=(label,) if label else one.sides)
 
 
 def _trusted(facts: Facts) -> Facts:
@@ -116,12 +123,16 @@ def _alone(facts: Facts) -> Iterator[Finding]:
     doubted_nodes: dict[int, set[int | None]] = {}
     for contradiction, side, node in nodes.contradictions(facts):
         doubted_nodes.setdefault(id(side), set()).add(node)
-        yield contradiction
+        yield _of(side, contradiction)
     yield from nodes.topology(facts)
-    for side in facts.sides:
+    # a full fast tier is what tiering is
+    tiered = {side.source for side in facts.sides if counters.churns(side)}
+    for side, others in facts.beside():
         odd = doubted_nodes.get(id(side), set())
-        yield from nodes.full(facts, side, None in odd, {node for node in odd if node is not None})
-        yield from nodes.unused(facts, side)
+        if side.source not in tiered:
+            of_node = nodes.full(facts, side, None in odd, {node for node in odd if node is not None})
+            yield from (_of(side, one) for one in of_node)
+        yield from (_of(side, one) for one in nodes.unused(facts, side, others))
     trusted = _trusted(facts)
     for side in trusted.sides:
         yield from counters.findings(side)
@@ -129,13 +140,21 @@ def _alone(facts: Facts) -> Iterator[Finding]:
         yield from family.findings(trusted)
 
 
-def _merged(found: Sequence[Finding]) -> list[Finding]:
+def _of(side: Side, found: Finding) -> Finding:
+    """Name the side that a finding of a node is of."""
+    return replace(found, sides=(side.name,) if side.name else ())
+
+
+def _merged(found: Sequence[Finding], facts: Facts) -> list[Finding]:
     """Keep one of several findings of one illness and side: the surest, with the numbers of all."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in found:
-        groups.setdefault((one.id, one.side, one.evidence[0].source), []).append(one)
+    many = {(side.source, side.name) for side in facts.sides if side.many}
+
+    def about(one: Finding) -> tuple[str, ...]:
+        sample = (one.evidence[0].source, "".join(one.sides)) in many
+        return one.id, one.side, one.evidence[0].source, *(one.sides if sample else ())
+
     merged = []
-    for group in groups.values():
+    for group in together(found, about):
         first = in_order(group)[0]
         numbers = dict.fromkeys(evidence for one in (first, *group) for evidence in one.evidence)
         merged.append(replace(first, evidence=tuple(numbers)))

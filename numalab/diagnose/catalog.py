@@ -15,13 +15,20 @@ _OFF = "kernel.numa_balancing=0 and measure again"
 
 @dataclass(frozen=True)
 class Known:
-    """What is always said of a finding; attributes as in `numalab.diagnose.result.Finding`."""
+    """What is always said of a finding; attributes as in `numalab.diagnose.result.Finding`.
+
+    Attributes
+    ----------
+    measure : str
+        Begin of the name of the number that is greatest in the worst of many samples; empty: none is.
+    """
 
     kind: Kind
     why: str
     attempts: tuple[str, ...] = ()
     kernels: tuple[tuple[str, str], ...] = ()
     thread: str = ""
+    measure: str = ""
 
 
 CATALOG: dict[str, Known] = {
@@ -34,6 +41,7 @@ CATALOG: dict[str, Known] = {
             "find out why it is on: numactl -H shows the nodes with memory",
         ),
         thread="scan_overhead",
+        measure="numa_hint_faults",
     ),
     "memoryless-node-enables-balancing": Known(
         "illness",
@@ -52,6 +60,7 @@ CATALOG: dict[str, Known] = {
         ),
         (("4.0", "b191f9b106ea keeps the write bit over a hint fault; 4.0-rc1 to rc4 are without"),),
         "scan_overhead",
+        measure="pages migrated per fault",
     ),
     "scan-filter-too-strict": Known(
         "illness",
@@ -68,12 +77,14 @@ CATALOG: dict[str, Known] = {
             "look for pinned pages (RDMA, VFIO) and for huge pages that find no free one (thp_migration_fail)",
             "trace migrate:mm_migrate_pages, which names the reason",
         ),
+        measure="failed share of migrations",
     ),
     "huge-pages-several-pages-per-fault": Known(
         "information",
         "One fault moves a whole huge page or large folio, counted as its pages: no error, but faults and pages are "
         "different units here.",
         ("count faults and pages apart; divide pages by 512 before judging ping-pong",),
+        measure="pages migrated per fault",
     ),
     "tiering-churn": Known(
         "illness",
@@ -132,6 +143,7 @@ CATALOG: dict[str, Known] = {
             "spread or limit that: interleave or bind one big process, limit the page cache's writer",
             "vm.zone_reclaim_mode, vm.min_free_kbytes",
         ),
+        measure="foreign share",
     ),
     "balancers-disagree": Known(
         "illness",
@@ -171,6 +183,7 @@ CATALOG: dict[str, Known] = {
         ),
         (("4.0", "074c238177a7 scans slower where migrations fail"),),
         "scan_overhead",
+        measure="numa_hint_faults",
     ),
     "policy-lock-contention": Known(
         "illness",
@@ -250,4 +263,5 @@ def finding(
         (*attempts, *known.attempts),
         known.kernels,
         known.thread,
+        (side,) if side else (),
     )

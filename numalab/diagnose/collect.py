@@ -20,6 +20,7 @@ from numalab.diagnose.facts import (
     number,
     sides_of_runs,
 )
+from numalab.diagnose.snapshots import remarks, sides_of_snapshots
 from numalab.readers._reading import Reading, Readings, Table
 from numalab.readers._text import ReadError
 from numalab.readers.tables import MMTESTS_COUNTERS
@@ -73,10 +74,14 @@ def _add_run(facts: Facts, reading: Reading) -> None:
     except ReadError:
         return  # nothing of it has a place in a run; its tables are there
     facts.datasets.append((reading.source, ds))
-    found = list(sides_of_runs(ds, reading.source, _next(facts)))
+    if "snapshot" in ds.coords and ds.sizes.get("time") == 1:
+        found = list(sides_of_snapshots(ds, reading.source, _next(facts)))
+        facts.remarks += remarks([side for _, side in found])
+    else:
+        found = list(enumerate(sides_of_runs(ds, reading.source, _next(facts))))
     if reading.format == "vmstat" and reading.tables:
-        _add_further(found, reading.tables[0])
-    facts.sides += [located(side, facts, reading, nth) for nth, side in enumerate(found)]
+        _add_further([side for _, side in found], reading.tables[0])
+    facts.sides += [located(side, facts, reading, nth) for nth, side in found]
 
 
 def _add_further(sides: Sequence[Side], table: Table) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,13 +11,18 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from numalab.derived import time_axis
+from numalab.derived import growth, time_axis
 from numalab.diagnose.result import Evidence
 from numalab.readers._reading import Reading, Table
 from numalab.schema import VARIABLES
 
 #: Names of one counter per node in numastat, as /proc/vmstat has the sums.
 NODE_COUNTERS = ("numa_hit", "numa_miss", "numa_foreign", "interleave_hit", "local_node", "other_node")
+
+#: Samples of one input that are shown one by one; of more, what they share is said once.
+FEW = 3
+#: Samples of one input of which each is compared with every other; of more, with the ones before and after it.
+EVERY_PAIR = 100
 
 _WORD = re.compile(r"\w+")
 
@@ -51,7 +57,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Series:
-    """Counters over time: their growth in each interval between samples."""
+    """Counters over time: their growth in each interval between samples.
+
+    Attributes
+    ----------
+    ends, seconds : array (interval,)
+        Ends and lengths, s; where the samples have no times, numbers of samples and NaN.
+    growth : dict
+        Counter -> array (interval,).
+    """
 
     ends: NDArray[np.float64]
     seconds: NDArray[np.float64]
@@ -80,6 +94,8 @@ class Side:
     series : Series or None
     runs : int
         Repetitions whose mean the counts are.
+    samples : int
+        Samples of its input, of which it is one; 1 where it is none.
     """
 
     name: str
@@ -91,6 +107,12 @@ class Side:
     nodes: dict[int, dict[str, Count]] = field(default_factory=dict)
     series: Series | None = None
     runs: int = 1
+    samples: int = 1
+
+    @property
+    def many(self) -> bool:
+        """Whether it is one of more samples than are shown one by one."""
+        return self.samples > FEW
 
     def value(self, name: str) -> float | None:
         """Return a counter, None where it is missing."""
@@ -153,6 +175,8 @@ class Facts:
     datasets : list of Named
     texts : dict
         Input and format -> its lines, those of other formats blank, for the lines of evidence.
+    remarks : list of str
+        How the inputs were taken, where they do not say.
     """
 
     sides: list[Side] = field(default_factory=list)
@@ -160,6 +184,8 @@ class Facts:
     tables: list[tuple[Reading, Table]] = field(default_factory=list)
     datasets: list[Named] = field(default_factory=list)
     texts: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    _lines: dict[tuple[str, str, str], list[int]] = field(default_factory=dict, repr=False)
     _words: dict[tuple[str, str], dict[str, list[int]]] = field(default_factory=dict, repr=False)
 
     def named(self, format: str, start: str = "") -> Iterator[tuple[Reading, Table]]:
@@ -173,12 +199,23 @@ class Facts:
         own = [one for one in self.machines if any(node.source == source for node in one.values())]
         return own[0] if own else self.machines[0] if len(self.machines) == 1 else {}
 
+    def beside(self) -> Iterator[tuple[Side, list[Side]]]:
+        """Give each side, and those it may be compared with: of its table, or of other inputs.
+
+        A sample of a long series of samples (`EVERY_PAIR`) is compared with its neighbours only.
+        """
+        short = [side for side in self.sides if side.samples <= EVERY_PAIR]
+        for at, one in enumerate(self.sides):
+            if one.samples > EVERY_PAIR:
+                near = self.sides[max(at - 1, 0) : at + 2]
+                yield one, [other for other in near if other is not one and other.table == one.table]
+            else:
+                others = (other for other in short if other is not one)
+                yield one, [other for other in others if one.table == other.table or one.source != other.source]
+
     def pairs(self) -> Iterator[tuple[Side, Side]]:
-        """Give every two sides that may be compared, either first: of one table, or of different inputs."""
-        for one in self.sides:
-            for other in self.sides:
-                if one is not other and (one.table == other.table or one.source != other.source):
-                    yield one, other
+        """Give every two sides that may be compared, either first."""
+        return ((one, other) for one, others in self.beside() for other in others)
 
     def line(self, source: str, format: str, start: int, label: str, nth: int = 0) -> int:
         """Find the line of a label from a line on.
@@ -192,13 +229,21 @@ class Facts:
         nth : int
             Which of the lines with the label, where snapshots stand below each other; the last if there are fewer.
         """
-        words = r"\s+".join(map(re.escape, label.split()))
-        pattern = re.compile(rf"(?<![\w.]){words}(?!\w|\.\w)")
-        text = self.texts.get((source, format), [])
-        first = _WORD.search(label)
-        near = self._index((source, format)).get(first[0], []) if first else []
-        found = [number for number in near if number >= start and pattern.search(text[number - 1])]
-        return found[min(nth, len(found) - 1)] if found else start
+        found = self._labelled(source, format, label)
+        first = bisect_left(found, start)
+        return found[min(first + nth, len(found) - 1)] if first < len(found) else start
+
+    def _labelled(self, source: str, format: str, label: str) -> list[int]:
+        """Return the lines of a text that have a label."""
+        key = source, format, label
+        if key not in self._lines:
+            words = r"\s+".join(map(re.escape, label.split()))
+            pattern = re.compile(rf"(?<![\w.]){words}(?!\w|\.\w)")
+            text = self.texts.get((source, format), [])
+            first = _WORD.search(label)
+            near = self._index((source, format)).get(first[0], []) if first else []
+            self._lines[key] = [number for number in near if pattern.search(text[number - 1])]
+        return self._lines[key]
 
     def _index(self, text: tuple[str, str]) -> dict[str, list[int]]:
         """Return the lines of each word of a text, so that many labels are found in one pass."""
@@ -235,19 +280,21 @@ def better(one: Side, other: Side, least: float) -> list[tuple[Result, Result]]:
 
 def sides_of_runs(ds: xr.Dataset, source: str, table: int, name: str = "") -> Iterator[Side]:
     """Make a side of each kind of run in a dataset; repetitions give their mean and its error."""
-    from numalab.sides import split
+    from numalab.sides import groups
 
-    for label, part in split(ds):
-        side = Side(label or name, source, table, runs=part.sizes["run"])
-        for key, every in _totals(part):
-            side.counts[key] = _mean(key, every, source)
-        axis = _axis(part)
-        if axis is not None and part.sizes[axis] > 1:
-            times = part[axis].values.astype(float)
+    totals, nodes = dict(_totals(ds)), _nodes(ds)
+    axis = _axis(ds)
+    times = ds[axis].values.astype(float) if axis is not None and ds.sizes[axis] > 1 else None
+    growths = _growths(ds, axis) if axis is not None and times is not None else {}
+    for label, runs in groups(ds) or [("", list(range(ds.sizes["run"])))]:
+        side = Side(label or name, source, table, runs=len(runs))
+        side.counts = {key: _mean(key, every[runs], source) for key, every in totals.items()}
+        if times is not None:
             side.seconds = float(times[-1] - times[0]) or None
-            side.series = _series(part, axis, times)
-        if "node_counters" in part.data_vars:
-            side.nodes = dict(_nodes(part, source))
+            own = {key: every[runs].mean(axis=0) for key, every in growths.items()}
+            side.series = Series(times[1:], np.diff(times), own)
+        if nodes is not None:
+            side.nodes = dict(_of_nodes(nodes, runs, source))
         if side.counts or side.nodes:
             yield side
 
@@ -267,36 +314,36 @@ def _totals(ds: xr.Dataset) -> Iterator[tuple[str, NDArray[np.float64]]]:
 
 
 def _mean(name: str, every: NDArray[np.float64], source: str) -> Count:
-    error = float(np.std(every, ddof=1) / np.sqrt(len(every))) if len(every) > 1 else 0.0
     units = VARIABLES[name].units if name in VARIABLES else "1"
-    return Count(name, float(np.mean(every)), error, units, source)
+    if len(every) == 1:
+        return Count(name, float(every[0]), 0.0, units, source)
+    return Count(name, float(np.mean(every)), float(np.std(every, ddof=1) / np.sqrt(len(every))), units, source)
 
 
-def _series(ds: xr.Dataset, axis: str, times: NDArray[np.float64]) -> Series:
-    """Return growth by interval, mean over repetitions."""
+def _growths(ds: xr.Dataset, axis: str) -> dict[str, NDArray[np.float64]]:
+    """Return growth by interval of each counter: (run, interval)."""
     found = {}
     for name, array in ds.data_vars.items():
         if array.dims == ("run", axis) and VARIABLES[str(name)].cumulative:
-            found[str(name)] = np.diff(array.values.astype(float), axis=1).mean(axis=0)
+            found[str(name)] = np.diff(array.values.astype(float), axis=1)
         elif name == "counters" and axis in array.dims:
             for one in array.transpose("counter", "run", axis):
-                found[str(one["counter"].item())] = np.diff(one.values.astype(float), axis=1).mean(axis=0)
-    return Series(times[1:], np.diff(times), found)
+                found[str(one["counter"].item())] = np.diff(one.values.astype(float), axis=1)
+    return found
 
 
-def _nodes(ds: xr.Dataset, source: str) -> Iterator[tuple[int, dict[str, Count]]]:
-    from numalab.derived import growth
+def _nodes(ds: xr.Dataset) -> xr.DataArray | None:
+    """Return what the nodes counted: (run, node, node_counter)."""
+    if "node_counters" not in ds.data_vars:
+        return None
+    return growth(ds["node_counters"]).transpose("run", "node", "node_counter")
 
-    total = growth(ds["node_counters"]).mean("run").transpose("node", "node_counter")
-    for node, row in zip(total["node"].values.tolist(), total.values.tolist(), strict=True):
-        names = total["node_counter"].values.tolist()
-        yield (
-            node,
-            {
-                name: Count(f"{name} of node {node}", value, 0.0, "pages", source)
-                for name, value in zip(names, row, strict=True)
-            },
-        )
+
+def _of_nodes(total: xr.DataArray, runs: list[int], source: str) -> Iterator[tuple[int, dict[str, Count]]]:
+    means, names = total.values[runs].mean(axis=0).tolist(), total["node_counter"].values.tolist()
+    for node, row in zip(total["node"].values.tolist(), means, strict=True):
+        counted = zip(names, row, strict=True)
+        yield node, {name: Count(f"{name} of node {node}", value, 0.0, "pages", source) for name, value in counted}
 
 
 # ---------------------------------------------------------------- lines of evidence

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from numalab.diagnose.catalog import finding
-from numalab.diagnose.counters import FEWEST_FAULTS, churns
+from numalab.diagnose.counters import FEWEST_FAULTS
 from numalab.diagnose.facts import Count, Facts, Side
 from numalab.diagnose.result import Confidence, Evidence, Finding
 
@@ -38,7 +38,9 @@ def topology(facts: Facts) -> Iterator[Finding]:
         (full,) = (number for number, size in sizes.items() if size > 0)
         says = f"{len(sizes)} nodes are online, and only node {full} has memory: there is nowhere to move a page to."
         faulting = [side for side in facts.sides if side.faults >= FEWEST_FAULTS and side.share == 1.0]
-        for side in faulting:
+        # of many samples of one input the first speaks for all
+        firsts = {side.table if side.many else id(side): side for side in reversed(faulting)}
+        for side in reversed(firsts.values()):
             evidence += side.evidence("numa_hint_faults", "numa_hint_faults_local", "numa_other")
         yield finding("memoryless-node-enables-balancing", says, evidence, "high" if faulting else "medium")
 
@@ -90,8 +92,6 @@ def _apart(one: float, other: float) -> float:
 
 def full(facts: Facts, side: Side, sums_contradict: bool, doubted: set[int]) -> Iterator[Finding]:
     """Find nodes whose allocations went elsewhere because they were full."""
-    if any(churns(one) for one in facts.sides if one.source == side.source):
-        return  # a full fast tier is what tiering is
     machine = facts.machine(side.source)
     for node, counts in side.nodes.items():
         if not {"numa_hit", "numa_foreign"} <= set(counts) or node in doubted:
@@ -118,8 +118,8 @@ def full(facts: Facts, side: Side, sums_contradict: bool, doubted: set[int]) -> 
         yield finding("node-full-foreign-allocations", says, evidence, sure, f"node {node}")
 
 
-def unused(facts: Facts, side: Side) -> Iterator[Finding]:
-    """Find nodes with CPUs and memory that take no part."""
+def unused(facts: Facts, side: Side, others: Sequence[Side]) -> Iterator[Finding]:
+    """Find nodes with CPUs and memory that take no part; others: the sides it may be compared with."""
     hits = {node: counts["numa_hit"] for node, counts in side.nodes.items() if "numa_hit" in counts}
     if len(hits) < 2:
         return
@@ -130,7 +130,8 @@ def unused(facts: Facts, side: Side) -> Iterator[Finding]:
     for node, hit in hits.items():
         if hit.value >= UNUSED * busiest.value:
             continue
-        before = _took_part(facts, side, node)
+        before = _took_part(others, node)
+        before = before[:1] if side.many else before
         known = machine.get(node)
         if not before and not (known and known.cpus and known.size_mb):
             continue  # it may have no CPUs or no memory, and then that is as it should be
@@ -143,11 +144,11 @@ def unused(facts: Facts, side: Side) -> Iterator[Finding]:
         yield finding("one-node-unused", says, evidence, "high" if before else "medium", side.name or f"node {node}")
 
 
-def _took_part(facts: Facts, side: Side, node: int) -> list[tuple[Side, Count]]:
+def _took_part(others: Sequence[Side], node: int) -> list[tuple[Side, Count]]:
     """Return the sides in which a node did its part, with its allocations."""
     found = []
-    for mine, other in facts.pairs():
+    for other in others:
         hits = {key: counts["numa_hit"] for key, counts in other.nodes.items() if "numa_hit" in counts}
-        if mine is side and node in hits and hits[node].value >= USED * max(one.value for one in hits.values()):
+        if node in hits and hits[node].value >= USED * max(one.value for one in hits.values()):
             found.append((other, hits[node]))
     return found

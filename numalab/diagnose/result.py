@@ -61,6 +61,8 @@ class Finding:
         Release and commit that changed the rule; what it changed.
     thread : str
         Patch thread (`numalab threads`) that explains it; empty: none.
+    sides : tuple of str
+        Sides it was found in: many where it is said once of many samples; empty: the only one.
     """
 
     id: str
@@ -73,6 +75,7 @@ class Finding:
     attempts: tuple[str, ...]
     kernels: tuple[tuple[str, str], ...]
     thread: str
+    sides: tuple[str, ...] = ()
 
     @property
     def standing(self) -> str:

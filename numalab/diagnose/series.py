@@ -89,31 +89,35 @@ def _refused(side: Side, series: Series) -> Iterator[Finding]:
         return
     faults, local, moved, scanned = (series.growth[name] for name in names)
     busy = faults > 0
-    if busy.sum() < REFUSED_INTERVALS or not np.all(series.seconds > 0):
+    timed = bool(np.isfinite(series.seconds).all())
+    seconds = series.seconds if timed else np.ones(series.seconds.size)
+    if busy.sum() < REFUSED_INTERVALS or not np.all(seconds > 0):
         return
     remote = (faults - local)[busy]
     if not np.all((remote > 0) & (remote >= REFUSED * moved[busy])):
         return
-    rates = (scanned / series.seconds)[busy]
+    rates = (scanned / seconds)[busy]
     third = max(rates.size // 3, 1)
     first, last = float(rates[:third].mean()), float(rates[-third:].mean())
     if first <= 0 or last < first * (1 - SLOWER):
         return
     least = float(np.min(remote / np.maximum(moved[busy], 1)))
+    each, units = ("second", "pages/s") if timed else ("sample", "pages")
     evidence = [
         *side.evidence(*names, "pgmigrate_fail", "migrate_refused"),
         side.derived("least remote faults per page moved, of any interval", least),
-        side.derived("pages scanned per second, first third", first, "pages/s"),
-        side.derived("pages scanned per second, last third", last, "pages/s"),
+        side.derived(f"pages scanned per {each}, first third", first, units),
+        side.derived(f"pages scanned per {each}, last third", last, units),
     ]
-    says = "In every interval nearly all remote faults move no page, and the scans do not slow down."
-    yield finding("retried-migrations", says, evidence, "high", side.name)
+    says = "In every interval nearly all remote faults move no page, and the scans do not slow down"
+    says += "." if timed else ", if the samples are evenly spaced."
+    yield finding("retried-migrations", says, evidence, "high" if timed else "medium", side.name)
 
 
 def _standstill(side: Side, series: Series) -> Iterator[Finding]:
     names = ("numa_hint_faults", "numa_hint_faults_local")
     ends = series.ends
-    if not all(name in series.growth for name in names) or float(series.seconds.sum()) < STANDSTILL_S:
+    if not all(name in series.growth for name in names) or not series.seconds.sum() >= STANDSTILL_S:
         return
     faults, local = (series.growth[name] for name in names)
     edges = np.linspace(ends[-1] - STANDSTILL_S, ends[-1], STANDSTILL_PARTS + 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
@@ -11,6 +11,7 @@ import xarray as xr
 from numalab.diagnose.catalog import finding
 from numalab.diagnose.counters import FEWEST_FAULTS
 from numalab.diagnose.facts import Facts, Side, number
+from numalab.diagnose.grouped import shape, together
 from numalab.diagnose.result import Confidence, Evidence, Finding
 from numalab.diagnose.series import CONVERGED
 from numalab.diagnose.tasks import AWAY_FAULTS
@@ -68,7 +69,7 @@ class View:
 
 def views(facts: Facts) -> list[View]:
     """List what the inputs showed."""
-    found = [view for side in facts.sides for view in _of_side(side)]
+    found = _of_sides(facts)
     for reading in {id(reading): reading for reading, _ in facts.tables}.values():
         if reading.format in _VIEWS:
             what, first = _VIEWS[reading.format], reading.tables[0]
@@ -93,9 +94,37 @@ def views(facts: Facts) -> list[View]:
     return found
 
 
-def _of_side(side: Side) -> Iterator[View]:
+def _of_sides(facts: Facts) -> list[View]:
+    """Look at each side; what many samples of one input show alike is one view."""
+
+    def alike(one: tuple[Side, View]) -> Hashable:
+        side, view = one
+        what = view.what.removesuffix(_label(side))
+        return (side.table, what, shape(view.lacks), view.suspect) if side.many else None
+
+    found = together(((side, view) for side in facts.sides for view in _of_side(side)), alike)
+    return [_of_samples(group) if group[0][0].many else group[0][1] for group in found]
+
+
+def _of_samples(group: Sequence[tuple[Side, View]]) -> View:
+    """Make one view of alike ones: the numbers of the first, and of that with the least local share."""
+    side, first = group[0]
+    of = f"{len(group)} of {side.samples} samples ({side.source})"
+    shares = [(view.share, at) for at, (_, view) in enumerate(group) if view.share is not None]
+    least, at = min(shares, default=(None, 0))
+    evidence = dict.fromkeys((*first.evidence, *group[at][1].evidence))
+    lacks = f"{first.lacks} (in {side.name}, the first)" if first.lacks else ""
+    what = first.what.removesuffix(_label(side)) + of
+    return replace(first, what=what, evidence=tuple(evidence), lacks=lacks, share=least)
+
+
+def _label(side: Side) -> str:
     label = f"{side.name} ({side.source})" if side.name and side.source else side.name or side.source
-    label += f", mean of {side.runs} runs" if side.runs > 1 else ""
+    return label + (f", mean of {side.runs} runs" if side.runs > 1 else "")
+
+
+def _of_side(side: Side) -> Iterator[View]:
+    label = _label(side)
     if "numa_hint_faults" in side.counts:
         evidence = side.evidence("numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated")
         lacks = how = ""
