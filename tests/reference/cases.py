@@ -10,7 +10,7 @@ import numpy as np
 from numalab.kernel import Kernel, names, table
 from numalab.layout import BASE, FOLIO, HUGE, RANDOM, SEQUENTIAL, Layout
 from numalab.model.state import State
-from tests.reference.tiny import WAKES, unlike_tasks
+from tests.reference.tiny import WAKES, tiny_layout, unlike_tasks
 
 FOREVER = 2**62
 MS = 1_000_000
@@ -77,6 +77,8 @@ def random_params(rng: random.Random) -> dict[str, int]:
     }
     if rng.random() < 0.35:
         params |= one_working_cpu(rng)
+    if rng.random() < 0.04:
+        params["numa_balancing"] = 0
     return params
 
 
@@ -254,6 +256,22 @@ def random_layout(rng: random.Random) -> Layout:
         **{name: np.array(list(value), np.int64) for name, value in fields.items()},
         **{name: np.array(value, bool) for name, value in bools.items()},
     )
+
+
+def crowded(rng: random.Random) -> tuple[Layout, dict[str, int]]:
+    """More tasks than CPUs, of unequal loads, and the parameters: a region each, or pages of all that move slowly."""
+    nodes, cpus, threads = rng.choice([2, 2, 3]), rng.choice([1, 2]), rng.choice([1, 1, 2, 3])
+    processes = max(2, (nodes * cpus + rng.randint(1, nodes * cpus)) // threads)
+    tasks, blocks = processes * threads, rng.choice([12, 40])
+    shared = rng.random() < 0.5
+    homes = rng.choices(range(nodes), k=1 if shared else processes)
+    layout = tiny_layout(
+        nodes=nodes, cpus=cpus, processes=processes, threads=threads, blocks=blocks, shared_region=shared,
+        rate=rng.choice([50_000, 400_000]), block_node=[n for n in homes for _ in range(blocks)],
+        task_weight=rng.choices([700, 1024, 1100, 2000], k=tasks), task_demand=rng.choices([1000, 1000, 600], k=tasks),
+    )  # fmt: skip
+    slow = {"migrate_ns": rng.choice([2_500_000, 6_000_000]), "pte_scan_ns": 0}
+    return layout, {"step_us": rng.choice([500, 1000])} | (slow if shared else {})
 
 
 PER_RUN = [

@@ -49,9 +49,8 @@ def gather(o: Oracle) -> None:
     if not any(o.in_flight):
         return
     o.left = owed(o)
-    for (
-        u
-    ) in o.left:  # spec 4.5: a block's place in the "order of the moving tasks" is that of its first, in flight or not
+    # spec 4.5: a block's place in the "order of the moving tasks" is that of its first, in flight or not
+    for u in o.left:
         b = o.moving[u]
         movers = o.flights.setdefault(o.block_region[b], {}).setdefault(b, [])
         if o.in_flight[u]:

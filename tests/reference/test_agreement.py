@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numalab.kernel import Kernel, names
 from numalab.layout import Layout
 from numalab.model.engine import Engine
-from tests.reference import invariants
-from tests.reference.cases import array_state, oracle_state, random_kernel, random_layout, random_params
+from tests.reference import invariants, moves
+from tests.reference.cases import array_state, crowded, oracle_state, random_kernel, random_layout, random_params
 from tests.reference.groups import weight
 from tests.reference.invariants import Ledger
 from tests.reference.oracle import Oracle
@@ -82,6 +82,39 @@ def test_every_kernel_agrees_in_a_batch(name: str) -> None:
         assert_agree(layout, kernel, params, [1, 2], steps=100)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_crowded_cases_agree(seed: int) -> None:
+    """Swaps of unequal tasks and faults on pages in flight, both rare in the other cases."""
+    rng = random.Random(f"crowded {seed}")
+    layout, params = crowded(rng)
+    assert_agree(layout, random_kernel(rng), params, [seed], steps=250)
+
+
+def test_crowded_cases_reach_their_rules() -> None:
+    """Faults on pages in flight, those that are refused, swaps of unequal tasks: in how many of the cases."""
+    seen = dict.fromkeys(("in flight", "refused", "swapped"), 0)
+    for seed in range(60):
+        rng = random.Random(f"crowded {seed}")
+        layout, params = crowded(rng)
+        oracle = Oracle(layout, random_kernel(rng), params, seed)
+        isolated = []
+        for _ in range(250):
+            oracle.step()
+            isolated += [fault for fault in oracle.listed if fault.isolated]
+        weight = oracle.lay.task_weight
+        unequal = [e for e in oracle.events if e[1] == moves.SWAP and weight[e[2]] != weight[e[5]]]
+        found = (isolated, any(fault.failed for fault in isolated), unequal)
+        seen = {name: count + bool(found[i]) for i, (name, count) in enumerate(seen.items())}
+    assert seen["in flight"] >= 8, seen
+    assert min(seen.values()) >= 3, seen
+
+
+def test_balancing_is_off_in_some_cases() -> None:
+    """In one of 25."""
+    off = sum(random_params(random.Random(seed)).get("numa_balancing") == 0 for seed in range(1000))
+    assert 25 <= off <= 60
+
+
 def test_scan_windows_of_the_cases_last_several_steps() -> None:
     """In a good part of them; the oracle tells which windows are not finished."""
     unfinished = 0
@@ -139,7 +172,7 @@ def test_cases_reach_the_rules() -> None:
         ),
         0,
     )
-    for seed in range(90):
+    for seed in range(160):
         rng = random.Random(seed)
         layout = random_layout(rng)
         model = engine(layout, random_kernel(rng), [seed], random_params(rng))

@@ -168,6 +168,20 @@ def test_ticks_of_a_scanning_task_do_nothing():
     assert first_step_with(o, lambda o: o.window[0] is not None) == 453  # not in the tick of the step it ended in
 
 
+def test_ticks_do_nothing_with_balancing_off():
+    """The task would be due in its second step; it works for all its time instead, 1 page a second."""
+    for on, stamp, next_scan, marked in ((1, 1 + MS + 2 * MS, 3, 16), (0, 1, 1, 0)):
+        o = alone(params={"numa_balancing": on, "tick_us": 1000})
+        o.period_ms[0] = o.next_scan_ms[0] = o.stamp_ns[0] = 1
+        run(o, 2)
+        assert (o.stamp_ns[0], o.next_scan_ms[0], o.period_ms[0]) == (stamp, next_scan, 1)
+        assert (o.counters["numa_pte_updates"], o.pending[0], o.seq[0]) == (marked, marked, on)
+        assert (o.run_ns[0], o.sys_ns[0], o.work[0]) == (2 * MS, 65 * marked, 2 * MS - 65 * marked)
+    run(o, 498)
+    assert (o.stamp_ns[0], o.next_scan_ms[0], o.period_ms[0], o.window[0]) == (1, 1, 1, None)
+    assert (o.run_ns[0], o.sys_ns[0], o.work[0], set(o.counters.values())) == (500 * MS, 0, 500 * MS, {0})
+
+
 def test_a_window_begins_with_its_ticks_and_works_when_there_is_time():
     """The wait for the lock and the debt come first; nothing of the window is read before."""
     o = alone("6.1", params={"mmap_busy": 1000, "mmap_wait_ns": 1_500_000, "tick_us": 1000})
