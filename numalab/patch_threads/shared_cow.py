@@ -73,7 +73,9 @@ def replay(*, seeds: int = 12, full: bool = False, progress: bool = False, keep:
         if not found:
             raise
         outcome.interrupted = True
+    # not in the order in which processes finished them
     ordered = [found[case.name] for case, _ in todo if case.name in found]
+    guest = {label: guest[label] for label in shared_cow_guest.LABELS.values() if label in guest}
     _tell(outcome, ordered, followed, guest)
     outcome.results = stored_form(ordered, followed, guest, seeds)
     if outcome.interrupted:

@@ -112,7 +112,9 @@ def test_sides_on_the_map():
 def test_presets_of_the_explorer(preset, finding):
     explorer = lesson.explorer()
     explorer.preset(preset)
-    assert f"Verdict: {finding} (" in explorer.sentence
+    # only illnesses have a confidence
+    mark = ":" if finding == "not-enough-data" else " (confidence"
+    assert f"Verdict: {finding}{mark}" in explorer.sentence
 
 
 def test_failures_are_judged_beside_the_map():
