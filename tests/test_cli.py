@@ -19,13 +19,14 @@ import pytest
 
 import numalab
 from numalab import runs
-from numalab.cli import main, make_parser
+from numalab.cli import make_parser
 from numalab.commands import output, summary
 from numalab.commands.kernels import spans
 from numalab.kernel import Cell, Kernel, Switch, table
 from numalab.machine import PRESETS, Machine
 from numalab.model.engine import Engine
 from numalab.workloads import NAMED
+from tests.command_line import caller
 
 GOLDEN = Path(__file__).parent / "readers" / "golden"
 COMMANDS = (
@@ -73,16 +74,7 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def cli(here, capsys):
     """Run a command line in an empty folder: exit code, stdout, stderr."""
-
-    def call(*args):
-        try:
-            code = main([str(arg) for arg in args])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return caller(capsys)
 
 
 @pytest.fixture

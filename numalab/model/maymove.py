@@ -63,8 +63,10 @@ def weigh(state: State, query: Query, node: Ints, own: Ints, base: Ints, at: Can
         swap_ok &= ~(spare[:, None] & at.same)
     may_gain = maymove & gains_enough
     idle = valid & (at.cur < 0) & may_gain[:, None]
-    more = load_swapped(state, query, at.cur)
-    swap_fits = np.broadcast_to((more == 0) | ~too_imbalanced(state, query, node, more), swap.shape)
+    swap_fits = np.ones(swap.shape, np.bool_)
+    if not state.fix.equal_loads:
+        more = load_swapped(state, query, at.cur)
+        swap_fits = (more == 0) | ~too_imbalanced(state, query, node, more)
     return Weighed(swap, base, idle, swap_ok, swap_fits, homeward, maymove, may_gain, taken, first)
 
 

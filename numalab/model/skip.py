@@ -35,25 +35,26 @@ def skip_idle(state: State, until: Ints) -> None:
 def _idle_rows(state: State) -> Ints:
     if not state.fix.always_runnable or state.fix.work_ends or state.in_flight:
         return np.zeros(0, np.int64)
-    idle = ~state.queue_changed & ~state.maybe_uneven & ~_may_fault(state)
+    idle = ~state.queue_changed & ~state.maybe_uneven
     # closed forms below need time slices of whole steps
     idle &= (state.par.slice_us * 1000) % state.dt == 0
     idle[[r for r, _ in state.scans]] = False
     idle &= ~state.spin_ns.any(axis=1)
     if not state.own_cpus:
         idle &= ~(state.wait_ns.any(axis=1) | state.debt_ns.any(axis=1))
-    return np.flatnonzero(idle)
+    rows = np.flatnonzero(idle)
+    return rows[~_may_fault(state, rows)]
 
 
-def _may_fault(state: State) -> Bools:
-    """Say in which runs somebody may touch an area with trapped pages as things are: (R,)."""
+def _may_fault(state: State, rows: Ints) -> Bools:
+    """Say in which of some runs somebody may touch an area with trapped pages as things are: (K,)."""
     one = state.layout
-    may = np.asarray(state.pending.any(axis=1))
-    rows = np.flatnonzero(may)
-    if rows.size:
-        now = (state.step_index[rows] * state.dt)[:, None]
-        live = (one.access_from_ns <= now) & (now < one.access_until_ns) & (state.cpu[rows][:, one.access_task] >= 0)
-        may[rows] = (live & (state.pending[rows][:, one.access_vma] > 0)).any(axis=1)
+    may = np.asarray(state.pending[rows].any(axis=1))
+    some = rows[may]
+    if some.size:
+        now = (state.step_index[some] * state.dt)[:, None]
+        live = (one.access_from_ns <= now) & (now < one.access_until_ns) & (state.cpu[some][:, one.access_task] >= 0)
+        may[may] = (live & (state.pending[some][:, one.access_vma] > 0)).any(axis=1)
     return may
 
 

@@ -151,8 +151,6 @@ _BENCHMARK = re.compile(r"\s*numa\d\d(?:_[A-Z]+)*\s*$")
 _BENCHMARK_MORE = re.compile(r"\s*(?:\d+(?:\.\d+)?$|(?:gcc|rm -f)\s.*numa0|gcc nmstat|Hyper-Threading IS)")
 _SECONDS = re.compile(r"\s*\d+\.\d+\s*$")
 
-#: Formats of names and values, in the order in which the names decide.
-_LISTS = ("numastat", "memcg-stat", "vmstat")
 #: The last part of a path, and the list that the file holds.
 _FILES = {"vmstat": "vmstat", "memory.stat": "memcg-stat", "numastat": "numastat"}
 #: What tools say before and after they print.

@@ -19,7 +19,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from numalab import derived as _derived  # noqa: F401  registers ds.numa
 from numalab.schema import DONE, FAILED_RUN, SchemaError, provenance
 from numalab.sweeps.batch import Result
 from numalab.sweeps.extra import need

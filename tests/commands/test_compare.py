@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from numalab import runs
-from numalab.cli import main
 from numalab.readers import lkp, mmtests
+from tests.command_line import caller
 from tests.comparing import make_run
 from tests.readers.helpers import GOLDEN
 
@@ -20,16 +20,7 @@ def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     runs.save(make_run([1000, 1200, 1400], [500, 700, 900]), "old.nc")
     runs.save(make_run([3000, 3100, 3200], [2900, 3000, 3100], kernel="3.17"), "new.nc")
-
-    def call(*args):
-        try:
-            code = main(["compare", *map(str, args)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return caller(capsys, "compare")
 
 
 def test_table_and_tests(cli):

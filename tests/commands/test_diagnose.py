@@ -5,7 +5,7 @@ import json
 import pytest
 
 from numalab import runs
-from numalab.cli import main
+from tests.command_line import caller
 from tests.comparing import make_run
 from tests.readers.helpers import GOLDEN
 
@@ -18,16 +18,7 @@ def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "storm.txt").write_bytes(STORM.read_bytes())
     runs.save(make_run([5000, 5100], [4900, 5000]), "run.nc")
-
-    def call(*args):
-        try:
-            code = main(["diagnose", *map(str, args)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return caller(capsys, "diagnose")
 
 
 def test_text(cli):

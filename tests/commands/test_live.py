@@ -6,24 +6,15 @@ import numpy as np
 import pytest
 
 from numalab import live, runs
-from numalab.cli import main
 from numalab.live import Live
+from tests.command_line import caller
 
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*args):
-        try:
-            code = main(["live", "shared-cow", *map(str, args)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return caller(capsys, "live", "shared-cow")
 
 
 @pytest.fixture

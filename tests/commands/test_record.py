@@ -15,22 +15,14 @@ import pytest
 from numalab import runs
 from numalab.cli import main
 from numalab.commands import record as command
+from tests.command_line import caller
 
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*args):
-        try:
-            code = main(["record", *map(str, args)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return caller(capsys, "record")
 
 
 def numalab(*args, **options):

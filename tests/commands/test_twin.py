@@ -5,9 +5,9 @@ import json
 import pytest
 
 from numalab import runs
-from numalab.cli import main
 from numalab.plots.twin import twin as picture
 from numalab.twin import Twin
+from tests.command_line import caller
 from tests.twin.small import recording, simulated
 
 
@@ -17,16 +17,7 @@ def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     runs.save(simulated(seconds=6.0), "loop.nc")
     runs.save(recording(), "made.nc")
-
-    def call(*args):
-        try:
-            code = main(["twin", *map(str, args)])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return caller(capsys, "twin")
 
 
 def test_a_twin_that_fits(cli):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from numalab import sweeps
-from numalab.cli import main
+from tests.command_line import caller
 from tests.sweeps.small import FILE, files
 
 MORRIS = (
@@ -18,16 +18,7 @@ MORRIS = (
 def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(FILE)
-
-    def call(*args):
-        try:
-            code = main([str(arg) for arg in args])
-        except SystemExit as stop:
-            code = stop.code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return caller(capsys)
 
 
 def test_a_file_is_swept_into_runs(cli, tmp_path, wanted):
